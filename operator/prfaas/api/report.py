@@ -1,7 +1,7 @@
 """What a router says of itself at `GET /v1/report`: counters that only grow, and gauges with their age.
 
-At most 4 KB of JSON. Counters restart at zero with `start`; a reader takes rates from differences and notices a
-restart by another `start`.
+At most 4 KB of JSON. Counters restart at zero with `start`; a reader takes rates from differences and
+notices a restart by another `start`.
 """
 
 from typing import Literal
@@ -11,7 +11,9 @@ import msgspec
 MAX_REPORT_BYTES = 4096
 
 HISTOGRAM_BOUNDS = tuple(64 * 2 ** (i / 2) for i in range(28))
-"""Upper bounds in tokens of the length histogram: half-octaves from 64 to about 741,000; one bucket more above."""
+"""Upper bounds in tokens of the length histogram: half-octaves from 64 to about 741,000; one bucket more
+above.
+"""
 
 Outcome = Literal["verified", "recomputed", "unverified", "failed"]
 

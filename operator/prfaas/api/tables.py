@@ -1,8 +1,8 @@
 """The two tables that routers live by: topology (who is there) and control (what to do).
 
-The operator writes them as JSON into ConfigMaps, routers watch those; the same documents work as files. Unknown
-fields are ignored and every field but identities has a default, so that a router of release N reads tables of
-N-1 to N+1. Tables are configuration: they never expire.
+The operator writes them as JSON into ConfigMaps, routers watch those; the same documents work as files.
+Unknown fields are ignored and every field but identities has a default, so that a router of release N reads
+tables of N-1 to N+1. Tables are configuration: they never expire.
 """
 
 from typing import Literal
