@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from clusterfixtures import Cluster
 from localclusters import ControlPlane, ControlPlaneError
 from localclusters.arguments import Options
@@ -20,7 +21,11 @@ def test_the_controllers_turn_a_replica_set_into_a_scheduled_pod(cluster: Cluste
     }
     cluster.kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(node))
     resources = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-    ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": resources, "capacity": resources}
+    ready = {
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "allocatable": resources,
+        "capacity": resources,
+    }
     cluster.kubectl(
         "patch", "node", node["metadata"]["name"], "--subresource=status", "-p", json.dumps({"status": ready})
     )
@@ -38,8 +43,10 @@ def test_the_controllers_turn_a_replica_set_into_a_scheduled_pod(cluster: Cluste
         "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "one"}}, "template": template},
     }
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(replica_set))
-    cluster.kubectl("wait", "-n", namespace, "--for=condition=PodScheduled", "--timeout=30s", "pod", "-l",
-    "app=one") pods = cluster.get("pods", "-n", namespace)["items"]
+    cluster.kubectl(
+        "wait", "-n", namespace, "--for=condition=PodScheduled", "--timeout=30s", "pod", "-l", "app=one"
+    )
+    pods = cluster.get("pods", "-n", namespace)["items"]
     assert [pod["spec"]["nodeName"] for pod in pods] == [f"node-{namespace}"]
     cluster.kubectl("delete", "node", node["metadata"]["name"])
 
@@ -54,7 +61,9 @@ def test_a_token_of_a_service_account_may_do_what_its_role_says_and_nothing_else
     cluster.kubectl(
         "create", "role", "one", "-n", namespace, "--verb=get", "--resource=configmaps", "--resource-name=one"
     )
-    cluster.kubectl("create", "rolebinding", "one", "-n", namespace, "--role=one", f"--serviceaccount={namespace}:default")
+    cluster.kubectl(
+        "create", "rolebinding", "one", "-n", namespace, "--role=one", f"--serviceaccount={namespace}:default"
+    )
     assert cluster.kubectl(*question).strip() == "yes"
 
 
@@ -63,8 +72,9 @@ def test_requests_are_found_in_the_audit_log(cluster: Cluster, namespace: str) -
         pytest.skip("a cluster given from outside keeps its audit log to itself")
     lines = [json.loads(line) for line in cluster.plane.audit_log.read_text().splitlines()]
     assert any(
-        line["verb"] == "create" and line["objectRef"].get("name") == namespace for line in lines if
-        "objectRef" in line
+        line["verb"] == "create" and line["objectRef"].get("name") == namespace
+        for line in lines
+        if "objectRef" in line
     )
 
 
@@ -89,7 +99,9 @@ def test_a_cluster_survives_its_api_server_and_leaves_nothing_behind(tmp_path: P
 
 
 def test_a_program_that_ends_early_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
-    plane = ControlPlane("broken", tmp_path, options=Options(feature_gates="NoSuchGate=true"), timeout_seconds=30)
+    plane = ControlPlane(
+        "broken", tmp_path, options=Options(feature_gates="NoSuchGate=true"), timeout_seconds=30
+    )
     with pytest.raises(ControlPlaneError, match="kube-apiserver ended early.*NoSuchGate"):
         plane.start()
     assert not any(process.alive for process in plane.processes.values())
