@@ -102,7 +102,7 @@ def test_a_program_that_ends_early_is_named_with_the_end_of_its_log(tmp_path: Pa
     plane = ControlPlane(
         "broken", tmp_path, options=Options(feature_gates="NoSuchGate=true"), timeout_seconds=30
     )
-    with pytest.raises(ControlPlaneError, match="kube-apiserver ended early.*NoSuchGate"):
+    with pytest.raises(ControlPlaneError, match=r"kube-apiserver ended early[\s\S]*NoSuchGate"):
         plane.start()
     assert not any(process.alive for process in plane.processes.values())
 
