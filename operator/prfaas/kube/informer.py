@@ -1,0 +1,204 @@
+"""A local copy of a collection that follows the API server: list, then watch, for ever.
+
+What a plain watch gets wrong and this does not: a deletion that happened while the watch was down is noticed by
+comparing lists and reported like any other; an object deleted and made again under the same name is reported as a
+deletion and an addition; an event seen twice is handled once; a watch that has fallen silent is not mistaken for a
+quiet collection (`last_contact` grows old, bookmarks keep it young).
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import Literal
+
+from prfaas.kube.backoff import backoff_seconds
+from prfaas.kube.client import PAGE, ApiClient, WatchEvent
+from prfaas.kube.errors import ApiError, Gone, ServerError, TooManyRequests, Unreachable
+from prfaas.kube.resources import Obj, Resource, key_of
+from prfaas.kube.store import IndexFunction, Store
+
+Change = Literal["ADDED", "MODIFIED", "DELETED"]
+Handler = Callable[[Change, Obj | None, Obj | None], None]
+"""Called as (change, old, new); synchronous and quick. An exception is logged and goes no further."""
+
+RETRY_BASE_SECONDS = 0.5
+RETRY_CAP_SECONDS = 30.0
+QUICK_SECONDS = 1.0
+"""A watch that ended sooner counts as a failure, so that a broken server is not hammered."""
+
+_log = logging.getLogger(__name__)
+
+
+def drop_managed_fields(obj: Obj) -> Obj:
+    """The default transform: field ownership is half of an object's size, and nobody reads it."""
+    obj["metadata"].pop("managedFields", None)
+    return obj
+
+
+class Informer:
+    """Cache of one resource, by namespace and selectors."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        resource: Resource,
+        *,
+        namespace: str | None = None,
+        label_selector: str = "",
+        field_selector: str = "",
+        on_change: Handler | None = None,
+        transform: Callable[[Obj], Obj] = drop_managed_fields,
+        indexes: Mapping[str, IndexFunction] | None = None,
+        page: int = PAGE,
+        retry_cap_seconds: float = RETRY_CAP_SECONDS,
+    ) -> None:
+        self.resource = resource
+        self.store = Store(indexes)
+        self.synced = asyncio.Event()
+        """Set after the first complete list."""
+        self.last_contact = float("-inf")
+        """time.monotonic() when the server last said something."""
+        self.last_error: ApiError | None = None
+        """Why list or watch failed last; None while it works."""
+        self.relists = 0
+        self._client = client
+        self._namespace = namespace
+        self._labels, self._fields = label_selector, field_selector
+        self._handlers: list[Handler] = [on_change] if on_change else []
+        self._transform = transform
+        self._page = page
+        self._retry_cap = retry_cap_seconds
+        self._version = ""
+        self._failures = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def add_handler(self, handler: Handler) -> None:
+        """Add a handler; it is first called with ADDED for everything already known."""
+        self._handlers.append(handler)
+        for obj in list(self.store.values()):
+            _call(handler, "ADDED", None, obj)
+
+    def start(self) -> None:
+        """Run in a task of its own until `stop`."""
+        if self._task is None:
+            self._task = asyncio.create_task(self.run(), name=f"informer {self.resource.plural}")
+
+    async def stop(self) -> None:
+        """End the task made by `start`; the store stays as it is."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+    def silent_seconds(self) -> float:
+        """Time since the server last said something; infinite before the first answer."""
+        return time.monotonic() - self.last_contact
+
+    async def run(self) -> None:
+        """Follow the collection until cancelled. Errors are retried for ever, with growing pauses."""
+        while True:
+            started = time.monotonic()
+            try:
+                if not self._version:
+                    await self._relist()
+                await self._watch()
+                failed = time.monotonic() - started < QUICK_SECONDS
+            except ApiError as error:
+                self._note(error)
+                failed = not isinstance(error, Gone) or time.monotonic() - started < QUICK_SECONDS
+            self._failures = self._failures + 1 if failed else 0
+            if failed:
+                await asyncio.sleep(self._pause())
+
+    def _note(self, error: ApiError) -> None:
+        self.last_error = error
+        too_new = any(cause.get("reason") == "ResourceVersionTooLarge" for cause in error.causes())
+        passing = isinstance(error, Unreachable | TooManyRequests | ServerError) or error.status >= 500
+        if too_new or not passing:
+            self._version = ""
+        level = logging.INFO if isinstance(error, Gone) else logging.WARNING
+        if self._failures in (0, 5):
+            _log.log(level, "informer %s: %s", self.resource.plural, error)
+
+    def _pause(self) -> float:
+        return backoff_seconds(self._failures, base_seconds=RETRY_BASE_SECONDS, cap_seconds=self._retry_cap)
+
+    async def _relist(self) -> None:
+        listed = await self._client.list(
+            self.resource,
+            namespace=self._namespace,
+            label_selector=self._labels,
+            field_selector=self._fields,
+            limit=self._page,
+            transform=self._transform,
+        )
+        self._contact()
+        self.relists += 1
+        fresh = {key_of(obj): obj for obj in listed.items}
+        for key in [key for key in self.store if key not in fresh]:
+            self._delete(key)
+        for key, obj in fresh.items():
+            self._put(key, obj)
+        self._version = listed.resource_version
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        events = self._client.watch(
+            self.resource,
+            namespace=self._namespace,
+            label_selector=self._labels,
+            field_selector=self._fields,
+            resource_version=self._version,
+        )
+        async with aclosing(events):
+            async for event in events:
+                self._contact()
+                self._take(event)
+
+    def _take(self, event: WatchEvent) -> None:
+        self._version = event.object["metadata"]["resourceVersion"]
+        if event.type == "BOOKMARK":
+            return
+        obj = self._transform(event.object)
+        key = key_of(obj)
+        if event.type == "DELETED":
+            self._delete(key, final=obj)
+        else:
+            self._put(key, obj)
+
+    def _contact(self) -> None:
+        self.last_contact = time.monotonic()
+        self.last_error = None
+        self._failures = 0
+
+    def _put(self, key: str, obj: Obj) -> None:
+        known = self.store.get(key)
+        if known is not None:
+            was, now = known["metadata"], obj["metadata"]
+            if was.get("uid") != now.get("uid"):
+                self._delete(key)
+            elif was.get("resourceVersion") == now.get("resourceVersion"):
+                return
+        old = self.store.put(key, obj)
+        self._emit("ADDED" if old is None else "MODIFIED", old, obj)
+
+    def _delete(self, key: str, *, final: Obj | None = None) -> None:
+        """`final` is the last state that a watch reports; after a relist only the last known one is there."""
+        old = self.store.drop(key)
+        if old is not None:
+            self._emit("DELETED", final or old, None)
+
+    def _emit(self, change: Change, old: Obj | None, new: Obj | None) -> None:
+        for handler in self._handlers:
+            _call(handler, change, old, new)
+
+
+def _call(handler: Handler, change: Change, old: Obj | None, new: Obj | None) -> None:
+    try:
+        handler(change, old, new)
+    except Exception:
+        _log.exception("a handler of %s failed", change)
