@@ -1,0 +1,140 @@
+"""Restarts of running instances: role changes one at a time, rollouts within what may be unavailable.
+
+A step is two plans, UpdateTemplate and then RestartPod. A slot between the two comes first and keeps its
+share of the budget, so that a crash in between leads to the same slots.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+from prfaas.policy.slots_scaling import busyness
+from prfaas.policy.slots_state import Draft
+from prfaas.policy.slots_types import ROLES, Hold, RestartPod, Role, Slot, UpdateTemplate, Wanted, Why
+
+
+class Budget:
+    """What may still be made unavailable: pods in all, and ready pods of each role above its minimum."""
+
+    def __init__(self, draft: Draft, wanted: Wanted) -> None:
+        """Count what is ready among the slots that stay."""
+        pods = [slot.pod for slot in draft.live if slot.ready]
+        missing = sum(want.count for want in wanted.roles.values()) - len(pods)
+        self._left = min(wanted.max_unavailable, wanted.max_unavailable - missing)
+        self._ready: Counter[Role] = Counter(pod.role for pod in pods if pod and pod.role)
+        self._floor = {role: min(want.minimum, want.count) for role, want in wanted.roles.items()}
+
+    def take(self, slot: Slot) -> Hold | None:
+        """Take the slot's ready pod out of service, or say why not. A pod that is not ready costs nothing."""
+        pod = slot.pod
+        if pod is None or not pod.ready:
+            return None
+        if pod.role is not None and self._ready[pod.role] - 1 < self._floor.get(pod.role, 0):
+            return Hold.AT_MINIMUM
+        if self._left < 1:
+            return Hold.TOO_MANY_UNAVAILABLE
+        self._left -= 1
+        if pod.role is not None:
+            self._ready[pod.role] -= 1
+        return None
+
+
+def move(draft: Draft, wanted: Wanted, goal: Mapping[Role, int]) -> None:
+    """Plan template updates and restarts."""
+    if not wanted.accepted:
+        if any(_differs(slot, wanted) for slot in draft.live):
+            draft.hold(Hold.TEMPLATE_REFUSED)
+        return
+    budget = Budget(draft, wanted)
+    _change_roles(draft, wanted, goal, budget)
+    _roll(draft, wanted, budget)
+
+
+def _differs(slot: Slot, wanted: Wanted) -> bool:
+    want = wanted.roles.get(slot.role)
+    return want is None or slot.template != want.template
+
+
+def _change_roles(draft: Draft, wanted: Wanted, goal: Mapping[Role, int], budget: Budget) -> None:
+    """Finish the changes begun, then begin at most one."""
+    begun = [slot for slot in draft.live if slot.pod and slot.pod.role not in (None, slot.role)]
+    have = draft.intended()
+    surplus = {role for role in have if have[role] > goal.get(role, 0)}
+    lacking = [role for role in ROLES if have[role] < goal.get(role, 0)]
+    change = bool(surplus and lacking)
+    if wanted.paused:
+        if begun or change:
+            draft.hold(Hold.PAUSED)
+        draft.claimed.update(slot.number for slot in begun)
+        return
+    if change:
+        role = max(lacking, key=lambda role: (goal[role] - have[role], -ROLES.index(role)))
+        chosen = _candidate(draft, wanted, surplus, role)
+        if chosen is not None and _may_begin(draft, chosen, role, begun):
+            _begin(draft, wanted, chosen, role, budget)
+    for slot in begun:
+        if slot.number not in draft.claimed:
+            _step(draft, wanted, slot, slot.role, Why.ROLE_CHANGE, budget)
+
+
+def _candidate(draft: Draft, wanted: Wanted, surplus: set[Role], role: Role) -> Slot | None:
+    """Who changes to `role`: one that is still in it, else not ready, outdated, least loaded."""
+
+    def order(slot: Slot) -> tuple[object, ...]:
+        still = slot.pod is not None and slot.pod.role == role
+        return (not still, slot.ready, draft.updated(slot), busyness(slot), slot.number)
+
+    free = [slot for slot in draft.live if slot.role in surplus and slot.number not in draft.claimed]
+    return min(free, key=order, default=None)
+
+
+def _may_begin(draft: Draft, chosen: Slot, role: Role, begun: list[Slot]) -> bool:
+    if chosen in begun and chosen.pod is not None and chosen.pod.role == role:
+        return True
+    starting = [
+        slot for slot in draft.live if not slot.ready and not draft.stuck(slot) and slot is not chosen
+    ]
+    if begun or (chosen.ready and starting):
+        draft.hold(Hold.ONE_CONVERSION)
+        return False
+    return True
+
+
+def _begin(draft: Draft, wanted: Wanted, slot: Slot, role: Role, budget: Budget) -> None:
+    _step(draft, wanted, slot, role, Why.ROLE_CHANGE, budget)
+
+
+def _roll(draft: Draft, wanted: Wanted, budget: Budget) -> None:
+    """Bring slots to the wanted template and pods to the wanted revision."""
+
+    def order(slot: Slot) -> tuple[object, ...]:
+        want = wanted.roles.get(slot.role)
+        begun = want is not None and slot.revision == want.revision
+        return (slot.ready, not begun, busyness(slot), slot.number)
+
+    for slot in sorted(draft.live, key=order):
+        want = wanted.roles.get(slot.role)
+        if want is None or slot.number in draft.claimed:
+            continue
+        pod_current = slot.pod is None or slot.pod.revision == want.revision
+        if slot.revision == want.revision and pod_current:
+            if slot.template != want.template:
+                draft.add(UpdateTemplate(slot.number, slot.role, Why.TEMPLATE))
+        elif wanted.paused:
+            draft.hold(Hold.PAUSED)
+        else:
+            _step(draft, wanted, slot, slot.role, Why.ROLLOUT, budget)
+
+
+def _step(draft: Draft, wanted: Wanted, slot: Slot, role: Role, why: Why, budget: Budget) -> None:
+    """One slot's next step towards `role` and its wanted revision, within the budget."""
+    draft.claimed.add(slot.number)
+    want = wanted.roles[role]
+    pod = slot.pod
+    keeps_pod = pod is None or (pod.role in (None, role) and pod.revision == want.revision)
+    refused = None if keeps_pod else budget.take(slot)
+    if refused is not None:
+        draft.hold(refused)
+    elif slot.role != role or slot.revision != want.revision:
+        draft.add(UpdateTemplate(slot.number, role, why))
+    elif not keeps_pod and pod is not None and slot.observed:
+        draft.add(RestartPod(slot.number, pod.uid, why))
