@@ -1,0 +1,105 @@
+"""Conditions as kstatus reads them: merging what is now with what was said before, and what changed.
+
+`Reconciling` and `Stalled` exist only while true; the others are positive. The time of a transition is
+kept while the status stays the same, so that an unchanged world leaves an unchanged list and no write.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Status = Literal["True", "False", "Unknown"]
+
+MAX_MESSAGE = 1024
+"""Characters of a message; the API type allows more, a terminal does not."""
+
+ABNORMAL = frozenset({"Reconciling", "Stalled"})
+"""Types that are left out unless they are true."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One condition as it is now, before times are known."""
+
+    type: str
+    status: Status
+    reason: str
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """A condition whose status or, while it is not True, reason changed."""
+
+    type: str
+    before: Status | None
+    """None: it was not there."""
+    after: Status | None
+    """None: it went away."""
+    reason: str
+    message: str
+
+    @property
+    def is_warning(self) -> bool:
+        """Whether the change is for the worse."""
+        if self.type in ABNORMAL:
+            return self.type == "Stalled" and self.after is not None
+        return self.after == "False" or self.after == "Unknown"
+
+
+def merge(
+    before: Sequence[dict[str, Any]], now: Iterable[Condition], *, generation: int, timestamp: str
+) -> list[dict[str, Any]]:
+    """The list to write: every condition of `now` with the generation it was computed from.
+
+    Conditions of `before` that `now` does not name are dropped. `timestamp` is RFC 3339 and becomes
+    lastTransitionTime where the status is new.
+    """
+    old = {c["type"]: c for c in before}
+    merged: list[dict[str, Any]] = []
+    for condition in now:
+        if condition.type in ABNORMAL and condition.status != "True":
+            continue
+        previous = old.get(condition.type)
+        kept = previous is not None and previous.get("status") == condition.status
+        merged.append(
+            {
+                "type": condition.type,
+                "status": condition.status,
+                "reason": condition.reason,
+                "message": condition.message[:MAX_MESSAGE],
+                "observedGeneration": generation,
+                "lastTransitionTime": previous["lastTransitionTime"] if previous and kept else timestamp,
+            }
+        )
+    return merged
+
+
+def transitions(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) -> list[Transition]:
+    """What a reader of the list would call news: statuses that changed, reasons that changed while not
+    True."""
+    old, new = ({c["type"]: c for c in conditions} for conditions in (before, after))
+    found = []
+    for name, condition in new.items():
+        previous = old.get(name)
+        same_status = previous is not None and previous["status"] == condition["status"]
+        same_reason = previous is not None and previous.get("reason") == condition.get("reason")
+        if same_status and (same_reason or (condition["status"] == "True" and name not in ABNORMAL)):
+            continue
+        found.append(
+            Transition(
+                name,
+                previous["status"] if previous else None,
+                condition["status"],
+                condition["reason"],
+                condition["message"],
+            )
+        )
+    gone = (c for name, c in old.items() if name not in new)
+    found += [Transition(c["type"], c["status"], None, c["reason"], c["message"]) for c in gone]
+    return found
+
+
+def find(conditions: Sequence[dict[str, Any]], condition_type: str) -> dict[str, Any] | None:
+    """The condition of a type, None if it is not there."""
+    return next((c for c in conditions if c["type"] == condition_type), None)

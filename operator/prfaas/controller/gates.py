@@ -1,0 +1,81 @@
+"""Guards and observers of every API call of the operator: the fence of the lease and the count of writes.
+
+They sit in the client, below everything else, so that no code path can write around them. Leases pass: the
+elector has to write to get the lease in the first place. Reviews (SelfSubjectAccessReview) are questions
+asked by POST.
+"""
+
+from typing import Protocol
+
+from prfaas.kube import resources
+from prfaas.kube.errors import ApiError
+from prfaas.kube.resources import Resource
+from prfaas.telemetry import definitions as d
+from prfaas.telemetry.metrics import Metrics
+
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+_KINDS = {r.plural: r.kind for r in vars(resources).values() if isinstance(r, Resource)}
+_NO_WRITES = ("/leases", "/selfsubjectaccessreviews")
+
+
+class LeaseLost(Exception):
+    """A write was stopped because another operator may be acting by now."""
+
+
+class Holder(Protocol):
+    """Whoever knows whether this process may act."""
+
+    def holds(self) -> bool:
+        """Whether the lease is held right now, with time to spare for one request."""
+        ...
+
+
+def is_write(method: str, path: str) -> bool:
+    """Whether a call changes anything that the fence protects and the counters count."""
+    return method in _VERBS and not any(part in path for part in _NO_WRITES)
+
+
+def kind_of(path: str) -> str:
+    """Kind of the object that a path is about; the plural itself for kinds the client has no name for."""
+    parts = path.strip("/").split("/")
+    rest = parts[2:] if parts[0] == "api" else parts[3:]
+    if len(rest) > 2 and rest[0] == "namespaces":
+        rest = rest[2:]
+    plural = rest[0] if rest else ""
+    return _KINDS.get(plural, plural)
+
+
+class Fence:
+    """Stops writes of a process that does not hold the lease (`kube.transport.Gate`)."""
+
+    def __init__(self, holder: Holder) -> None:
+        self._holder = holder
+
+    def before(self, method: str, path: str) -> None:
+        """Raises LeaseLost for a write without the lease."""
+        if is_write(method, path) and not self._holder.holds():
+            raise LeaseLost(f"{method} {path}: the lease is not held")
+
+    def after(self, method: str, path: str, error: ApiError | None, seconds: float) -> None:
+        """Nothing to learn from outcomes."""
+
+
+class WriteCounter:
+    """Counts writes and their errors for one API server (`kube.transport.Gate`)."""
+
+    def __init__(self, metrics: Metrics, cluster: str) -> None:
+        """`cluster`: `hub` or namespace/name of a MemberCluster."""
+        self._metrics = metrics
+        self._cluster = cluster
+
+    def before(self, method: str, path: str) -> None:
+        """Counting happens when the call has ended."""
+
+    def after(self, method: str, path: str, error: ApiError | None, seconds: float) -> None:
+        """Count one attempt."""
+        if not is_write(method, path):
+            return
+        self._metrics.count(d.API_WRITES, cluster=self._cluster, verb=_VERBS[method], kind=kind_of(path))
+        if error is not None:
+            reason = error.reason or str(error.status)
+            self._metrics.count(d.API_WRITE_ERRORS, cluster=self._cluster, error=reason)
