@@ -1,4 +1,4 @@
-"""The verbs of the Kubernetes API on plain dicts; `transport` says what is retried, `errors` what is raised."""
+"""The verbs of the Kubernetes API on plain dicts (retries: `transport`; failures: `errors`)."""
 
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -151,10 +151,12 @@ class ApiClient:
         field_selector: str = "",
         resource_version: str,
         timeout_seconds: float | None = None,
+        on_open: Callable[[], None] | None = None,
     ) -> AsyncGenerator[WatchEvent, None]:
         """Changes after `resource_version`, until the server ends the watch.
 
-        Raises Gone if the version is too old, Unreachable if the connection fails or stays silent.
+        `on_open` is called when the server has accepted the watch. Raises Gone if the version is too old,
+        Unreachable if the connection fails or stays silent.
         """
         params = _selectors(label_selector, field_selector)
         params["watch"] = "true"
@@ -165,6 +167,7 @@ class ApiClient:
             resource.path(namespace=namespace),
             params=params,
             read_timeout=random.uniform(*WATCH_SILENCE_SECONDS),
+            on_open=on_open,
         )
         async with aclosing(lines):
             async for line in lines:

@@ -1,9 +1,9 @@
 """A local copy of a collection that follows the API server: list, then watch, for ever.
 
-What a plain watch gets wrong and this does not: a deletion that happened while the watch was down is noticed by
-comparing lists and reported like any other; an object deleted and made again under the same name is reported as a
-deletion and an addition; an event seen twice is handled once; a watch that has fallen silent is not mistaken for a
-quiet collection (`last_contact` grows old, bookmarks keep it young).
+What a plain watch gets wrong and this does not: a deletion that happened while the watch was down is
+noticed by comparing lists and reported like any other; an object deleted and made again under the same name
+is reported as a deletion and an addition; an event seen twice is handled once; a watch that has fallen
+silent is not mistaken for a quiet collection (`last_contact` grows old, bookmarks keep it young).
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Handler = Callable[[Change, Obj | None, Obj | None], None]
 """Called as (change, old, new); synchronous and quick. An exception is logged and goes no further."""
 
 RETRY_BASE_SECONDS = 0.5
-RETRY_CAP_SECONDS = 30.0
+RETRY_CAP_SECONDS = 10.0
 QUICK_SECONDS = 1.0
 """A watch that ended sooner counts as a failure, so that a broken server is not hammered."""
 
@@ -73,6 +73,7 @@ class Informer:
         self._retry_cap = retry_cap_seconds
         self._version = ""
         self._failures = 0
+        self._nudged = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def add_handler(self, handler: Handler) -> None:
@@ -101,18 +102,25 @@ class Informer:
     async def run(self) -> None:
         """Follow the collection until cancelled. Errors are retried for ever, with growing pauses."""
         while True:
-            started = time.monotonic()
+            started, failed = time.monotonic(), False
             try:
                 if not self._version:
                     await self._relist()
                 await self._watch()
-                failed = time.monotonic() - started < QUICK_SECONDS
             except ApiError as error:
                 self._note(error)
-                failed = not isinstance(error, Gone) or time.monotonic() - started < QUICK_SECONDS
-            self._failures = self._failures + 1 if failed else 0
+                failed = not isinstance(error, Gone)
+            if time.monotonic() - started >= QUICK_SECONDS:
+                self._failures = 0
+            else:
+                failed = True
             if failed:
-                await asyncio.sleep(self._pause())
+                self._failures += 1
+                await self._pause()
+
+    def nudge(self) -> None:
+        """Try again now instead of after the pause: the server is known to be back."""
+        self._nudged.set()
 
     def _note(self, error: ApiError) -> None:
         self.last_error = error
@@ -124,8 +132,14 @@ class Informer:
         if self._failures in (0, 5):
             _log.log(level, "informer %s: %s", self.resource.plural, error)
 
-    def _pause(self) -> float:
-        return backoff_seconds(self._failures, base_seconds=RETRY_BASE_SECONDS, cap_seconds=self._retry_cap)
+    async def _pause(self) -> None:
+        self._nudged.clear()
+        seconds = backoff_seconds(
+            self._failures, base_seconds=RETRY_BASE_SECONDS, cap_seconds=self._retry_cap
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._nudged.wait()
 
     async def _relist(self) -> None:
         listed = await self._client.list(
@@ -153,6 +167,7 @@ class Informer:
             label_selector=self._labels,
             field_selector=self._fields,
             resource_version=self._version,
+            on_open=self._contact,
         )
         async with aclosing(events):
             async for event in events:
@@ -173,7 +188,6 @@ class Informer:
     def _contact(self) -> None:
         self.last_contact = time.monotonic()
         self.last_error = None
-        self._failures = 0
 
     def _put(self, key: str, obj: Obj) -> None:
         known = self.store.get(key)

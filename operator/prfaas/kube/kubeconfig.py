@@ -1,7 +1,8 @@
 """Kubeconfig to `Connection`, without the 100 MB that importing the Kubernetes client costs.
 
 Two trust levels: a file of ours may point at other files (`certificate-authority`, `tokenFile`, ...); a
-kubeconfig that somebody stored in a Secret may not, or a `tokenFile` of ours would be sent to a server of theirs.
+kubeconfig that somebody stored in a Secret may not, or a `tokenFile` of ours would be sent to a server of
+theirs.
 """
 
 import base64

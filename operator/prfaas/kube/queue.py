@@ -1,8 +1,8 @@
 """Keys to work on: each at most once in the queue and never by two workers at a time.
 
-Level-triggered: a key says only that something about it may have changed; the handler looks at the whole state. A
-key that is added while it is worked on is worked on once more afterwards, so no change is missed and none is handled
-twice at once.
+Level-triggered: a key says only that something about it may have changed; the handler looks at the whole
+state. A key that is added while it is worked on is worked on once more afterwards, so no change is missed
+and none is handled twice at once.
 """
 
 import asyncio
@@ -52,8 +52,9 @@ class WorkQueue(Generic[K]):
     ) -> None:
         """Make a queue without workers yet.
 
-        `handler(key)` returns None (done) or seconds until it wants the key again; if it raises, or takes longer
-        than `limit_seconds`, the key comes back after base_seconds * 2^(failures-1), jittered, at most cap_seconds.
+        `handler(key)` returns None (done) or seconds until it wants the key again; if it raises, or takes
+        longer than `limit_seconds`, the key comes back after base_seconds * 2^(failures-1), jittered, at
+        most cap_seconds.
         """
         self._handler = handler
         self._workers = workers

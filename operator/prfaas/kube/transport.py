@@ -9,7 +9,7 @@ import asyncio
 import random
 import ssl
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, Protocol
 
 import aiohttp
@@ -85,9 +85,17 @@ class Transport:
             await asyncio.sleep(wait)
 
     async def stream(
-        self, path: str, *, params: Mapping[str, str], read_timeout: float
+        self,
+        path: str,
+        *,
+        params: Mapping[str, str],
+        read_timeout: float,
+        on_open: Callable[[], None] | None = None,
     ) -> AsyncGenerator[bytes, None]:
-        """Lines of a long answer as they come; raises Unreachable after `read_timeout` seconds of silence."""
+        """Lines of a long answer as they come; raises Unreachable after `read_timeout` seconds of silence.
+
+        `on_open` is called when the server has accepted the request.
+        """
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=read_timeout, connect=CONNECT_SECONDS * 2
         )
@@ -101,6 +109,8 @@ class Transport:
                 if response.status >= 300:
                     raise await self._refusal(response)
                 self._after("GET", path, None, started)
+                if on_open is not None:
+                    on_open()
                 rest = b""
                 async for chunk in response.content.iter_any():
                     *lines, rest = (rest + chunk).split(b"\n")
@@ -109,6 +119,8 @@ class Transport:
                             yield line
         except ApiError as error:
             failure = error
+            if isinstance(error, Unauthorized):
+                self._credentials.expire()
             raise
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             failure = unreachable(error, self.connection.server)
