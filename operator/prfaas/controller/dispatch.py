@@ -4,10 +4,10 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 
-from prfaas.controller.gates import LeaseLost
 from prfaas.controller.keys import Key, Kind
 from prfaas.controller.outcomes import Done, Outcome, Retry, Terminal, Wait
 from prfaas.kube.errors import ApiError, Conflict, Forbidden, Unreachable
+from prfaas.kube.lease import LeadershipLost
 from prfaas.kube.queue import QueueObserver
 from prfaas.telemetry import definitions as d
 from prfaas.telemetry.metrics import Metrics
@@ -39,7 +39,7 @@ class Dispatcher:
             outcome = await reconcile(key)
             name = type(outcome).__name__.lower()
             return self._again(key, outcome)
-        except LeaseLost as lost:
+        except LeadershipLost as lost:
             name = "lost"
             _log.info("%s: stopped, %s", key, lost)
             return None

@@ -1,11 +1,8 @@
-"""Guards and observers of every API call of the operator: the fence of the lease and the count of writes.
+"""Counts every write of the operator in the client, below everything else, so that nothing is left out.
 
-They sit in the client, below everything else, so that no code path can write around them. Leases pass: the
-elector has to write to get the lease in the first place. Reviews (SelfSubjectAccessReview) are questions
-asked by POST.
+The lease is guarded at the same place by `kube.lease.LeaseGate`. Leases are not counted, nor are reviews
+(SelfSubjectAccessReview), which are questions asked by POST.
 """
-
-from typing import Protocol
 
 from prfaas.kube import resources
 from prfaas.kube.errors import ApiError
@@ -18,20 +15,8 @@ _KINDS = {r.plural: r.kind for r in vars(resources).values() if isinstance(r, Re
 _NO_WRITES = ("/leases", "/selfsubjectaccessreviews")
 
 
-class LeaseLost(Exception):
-    """A write was stopped because another operator may be acting by now."""
-
-
-class Holder(Protocol):
-    """Whoever knows whether this process may act."""
-
-    def holds(self) -> bool:
-        """Whether the lease is held right now, with time to spare for one request."""
-        ...
-
-
 def is_write(method: str, path: str) -> bool:
-    """Whether a call changes anything that the fence protects and the counters count."""
+    """Whether a call counts as a write."""
     return method in _VERBS and not any(part in path for part in _NO_WRITES)
 
 
@@ -43,21 +28,6 @@ def kind_of(path: str) -> str:
         rest = rest[2:]
     plural = rest[0] if rest else ""
     return _KINDS.get(plural, plural)
-
-
-class Fence:
-    """Stops writes of a process that does not hold the lease (`kube.transport.Gate`)."""
-
-    def __init__(self, holder: Holder) -> None:
-        self._holder = holder
-
-    def before(self, method: str, path: str) -> None:
-        """Raises LeaseLost for a write without the lease."""
-        if is_write(method, path) and not self._holder.holds():
-            raise LeaseLost(f"{method} {path}: the lease is not held")
-
-    def after(self, method: str, path: str, error: ApiError | None, seconds: float) -> None:
-        """Nothing to learn from outcomes."""
 
 
 class WriteCounter:
