@@ -9,7 +9,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 
-from matplotlib import pyplot as plt  # noqa: E402  (the backend must be chosen first: there is no display)
+from matplotlib import pyplot as plt
 
 COLOURS = {"remote": "#d1495b", "local": "#edae49", "in-place": "#00798c", "other": "#888888"}
 PLACES = ("in-place", "local", "remote")
