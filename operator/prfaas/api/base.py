@@ -166,6 +166,8 @@ class Resource(ApiModel):
 
     PLURAL: ClassVar[str]
     SHORT_NAME: ClassVar[str]
+    NAME_RULES: ClassVar[tuple[Rule, ...]] = ()
+    """Rules over the whole object; of its metadata CEL sees only the name."""
 
     api_version: str = ""
     """Group and version of this type: prfaas.io/v1alpha1."""

@@ -68,7 +68,8 @@ class KvCache(ApiModel):
 
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            cel="(has(self.groups) && size(self.groups) > 0) != (has(self.fixedBytes) || has(self.bytesPerToken))",
+            cel="(has(self.groups) && size(self.groups) > 0) != (has(self.fixedBytes) || "
+            "has(self.bytesPerToken))",
             message="Describe the KV cache either by groups or by the short form fixedBytes and "
             "bytesPerToken.",
             holds=lambda k: bool(k.groups) != (k.fixed_bytes is not None or k.bytes_per_token is not None),

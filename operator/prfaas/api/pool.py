@@ -1,5 +1,6 @@
 """What PrfaasPool and PDPool share: engine, instances, egress, exposure, rollout, drain."""
 
+import re
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
@@ -252,6 +253,7 @@ POOL_NAME = Rule(
     cel="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,43}[a-z0-9])?$')",
     message="A pool's name is also the name of its Service and the start of its pods' names: at most 45 "
     "lower-case letters, digits and '-', starting with a letter.",
+    holds=lambda pool: re.match(r"^[a-z]([-a-z0-9]{0,43}[a-z0-9])?$", pool.metadata.name) is not None,
 )
 
 
