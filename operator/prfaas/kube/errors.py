@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import orjson
 
-Cause = Literal["Timeout", "Refused", "Dns", "Tls", "Dropped", "Network", "CircuitOpen"]
-"""Why there was no answer."""
+Cause = Literal["Timeout", "Refused", "Dns", "Tls", "Dropped", "Network", "CircuitOpen", "Cancelled"]
+"""Why there was no answer; Cancelled: the caller gave up waiting, which says nothing about the server."""
 
 
 class ApiError(Exception):

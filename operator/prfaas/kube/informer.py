@@ -118,6 +118,14 @@ class Informer:
                 self._failures += 1
                 await self._pause()
 
+    async def use(self, client: ApiClient) -> None:
+        """Go on with another client for the same server (new credentials), from where it stands."""
+        running = self._task is not None
+        await self.stop()
+        self._client = client
+        if running:
+            self.start()
+
     def nudge(self) -> None:
         """Try again now instead of after the pause: the server is known to be back."""
         self._nudged.set()

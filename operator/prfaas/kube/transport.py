@@ -10,6 +10,7 @@ import random
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 import aiohttp
@@ -24,6 +25,7 @@ CONNECT_SECONDS = 5.0
 MAX_THROTTLED = 4
 """Tries of a request that the server answers with 429 (or 503 and Retry-After) within its time limit."""
 APPLY = "application/apply-patch+yaml"
+_CONNECT_ONLY = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
 _READS = frozenset({"GET", "HEAD"})
 _CUT = (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionResetError, BrokenPipeError)
 
@@ -52,6 +54,7 @@ class Transport:
         self._credentials = Credentials(connection, self._tls)
         self._user_agent = user_agent
         self._session: aiohttp.ClientSession | None = None
+        self._running: set[asyncio.Timeout] = set()
 
     async def close(self) -> None:
         """Close all connections; the transport may be used again afterwards."""
@@ -83,6 +86,12 @@ class Transport:
                 if wait is None or time.monotonic() + wait >= deadline:
                     raise
             await asyncio.sleep(wait)
+
+    def abandon(self) -> None:
+        """End all requests in flight (not watches) as timed out: the server is known to be dead."""
+        now = asyncio.get_running_loop().time()
+        for limit in self._running:
+            limit.reschedule(now)
 
     async def stream(
         self,
@@ -139,13 +148,12 @@ class Transport:
         seconds: float,
     ) -> bytes:
         headers = await self._headers(content_type if body is not None else None)
-        timeout = aiohttp.ClientTimeout(total=seconds, sock_connect=min(seconds, CONNECT_SECONDS))
         self._before(method, path)
         started, failure = time.monotonic(), None
         try:
-            async with self._open().request(
+            async with self._limit(seconds), self._open().request(
                 method, self.connection.server + path, params=params, data=body, headers=headers,
-                timeout=timeout, **self._per_request(),
+                timeout=_CONNECT_ONLY, **self._per_request(),
             ) as response:  # fmt: skip
                 if response.status < 300:
                     return await response.read()
@@ -153,9 +161,21 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             failure = unreachable(error, self.connection.server)
             raise failure from error
+        except asyncio.CancelledError:
+            failure = Unreachable("the caller gave up", cause="Cancelled")
+            raise
         finally:
             self._after(method, path, failure, started)
         raise failure
+
+    @asynccontextmanager
+    async def _limit(self, seconds: float) -> AsyncGenerator[None, None]:
+        async with asyncio.timeout(seconds) as limit:
+            self._running.add(limit)
+            try:
+                yield
+            finally:
+                self._running.discard(limit)
 
     def _retry_wait(self, error: ApiError, attempt: int, *, repeatable: bool) -> float | None:
         """Seconds until the next try, or None: give up."""
