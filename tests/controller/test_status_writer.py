@@ -2,13 +2,14 @@
 
 from typing import Any
 
+from prfaas.api.conditions import ConditionType, Reason
 from prfaas.controller.conditions import Condition
 from prfaas.controller.hub import Hub
 from prfaas.controller.status import Report, StatusWriter
 from prfaas.telemetry.metrics import Metrics
 
-READY = Condition("Ready", "True", "Serving", "All instances serve.")
-BROKEN = Condition("Ready", "False", "TooFewReady", "0 of 2 decode instances are ready.")
+READY = Condition.of(ConditionType.READY, True, Reason.AVAILABLE, "All instances serve.")
+BROKEN = Condition.of(ConditionType.READY, False, Reason.BELOW_MINIMUM, "0 of 2 decode instances are ready.")
 
 
 class Patches:
@@ -32,8 +33,8 @@ class Events:
     def __init__(self) -> None:
         self.told: list[tuple[str, str]] = []
 
-    def record(self, obj: Any, *, type_: str, reason: str, message: str) -> None:
-        self.told.append((type_, reason))
+    def record(self, obj: Any, *, kind: str, reason: str, note: str) -> None:
+        self.told.append((kind, reason))
 
 
 class World:
@@ -72,7 +73,7 @@ async def test_a_transition_is_written_at_once_with_the_numbers_and_told_once() 
     await world.write(BROKEN, ready=0)
     await world.write(BROKEN, ready=0)
     assert world.client.object["status"]["ready"] == 0
-    assert world.events.told == [("Normal", "Serving"), ("Warning", "TooFewReady")]
+    assert world.events.told == [("Normal", "Available"), ("Warning", "BelowMinimum")]
 
 
 async def test_a_restarted_writer_repeats_neither_status_nor_events() -> None:

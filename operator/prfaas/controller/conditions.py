@@ -8,23 +8,29 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from prfaas.api.conditions import TRANSIENT, ConditionType, Reason
+
 Status = Literal["True", "False", "Unknown"]
 
-MAX_MESSAGE = 1024
-"""Characters of a message; the API type allows more, a terminal does not."""
+MAX_MESSAGE = 2048
+"""Characters of a message that the resources allow."""
 
-ABNORMAL = frozenset({"Reconciling", "Stalled"})
-"""Types that are left out unless they are true."""
+STATUSES: dict[bool | None, Status] = {True: "True", False: "False", None: "Unknown"}
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
     """One condition as it is now, before times are known."""
 
-    type: str
+    type: ConditionType
     status: Status
-    reason: str
+    reason: Reason
     message: str = ""
+
+    @classmethod
+    def of(cls, type_: ConditionType, holds: bool | None, reason: Reason, message: str = "") -> "Condition":
+        """A condition whose status is True, False or (None) Unknown."""
+        return cls(type_, STATUSES[holds], reason, message)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,7 @@ class Transition:
     @property
     def is_warning(self) -> bool:
         """Whether the change is for the worse."""
-        if self.type in ABNORMAL:
+        if self.type in TRANSIENT:
             return self.type == "Stalled" and self.after is not None
         return self.after == "False" or self.after == "Unknown"
 
@@ -58,15 +64,15 @@ def merge(
     old = {c["type"]: c for c in before}
     merged: list[dict[str, Any]] = []
     for condition in now:
-        if condition.type in ABNORMAL and condition.status != "True":
+        if condition.type in TRANSIENT and condition.status != "True":
             continue
-        previous = old.get(condition.type)
+        previous = old.get(condition.type.value)
         kept = previous is not None and previous.get("status") == condition.status
         merged.append(
             {
-                "type": condition.type,
+                "type": condition.type.value,
                 "status": condition.status,
-                "reason": condition.reason,
+                "reason": condition.reason.value,
                 "message": condition.message[:MAX_MESSAGE],
                 "observedGeneration": generation,
                 "lastTransitionTime": previous["lastTransitionTime"] if previous and kept else timestamp,
@@ -84,7 +90,7 @@ def transitions(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]
         previous = old.get(name)
         same_status = previous is not None and previous["status"] == condition["status"]
         same_reason = previous is not None and previous.get("reason") == condition.get("reason")
-        if same_status and (same_reason or (condition["status"] == "True" and name not in ABNORMAL)):
+        if same_status and (same_reason or (condition["status"] == "True" and name not in TRANSIENT)):
             continue
         found.append(
             Transition(

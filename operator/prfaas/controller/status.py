@@ -11,9 +11,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
+from prfaas.api.conditions import ConditionType
 from prfaas.controller.conditions import Condition, Transition, merge, transitions
 from prfaas.controller.hub import RESOURCES, Hub
 from prfaas.controller.keys import Key, Kind
+from prfaas.kube.events import EventKind
 from prfaas.kube.resources import Obj
 from prfaas.telemetry import definitions as d
 from prfaas.telemetry.metrics import Metrics
@@ -27,7 +29,7 @@ _OWN = ("observedGeneration", "conditions")
 class Recorder(Protocol):
     """Writes Kubernetes events about objects of the management cluster."""
 
-    def record(self, obj: Obj, *, type_: str, reason: str, message: str) -> None:
+    def record(self, obj: Obj, *, kind: EventKind, reason: str, note: str) -> None:
         """Queue one event; never blocks and never raises."""
         ...
 
@@ -100,11 +102,11 @@ class StatusWriter:
 
     def announce(self, kind: Kind, obj: Obj, *, reason: str, message: str, warning: bool = False) -> None:
         """Write an event that no condition tells (a pool let go, an object adopted)."""
-        self._recorder.record(obj, type_="Warning" if warning else "Normal", reason=reason, message=message)
+        self._recorder.record(obj, kind="Warning" if warning else "Normal", reason=reason, note=message)
         self._metrics.count(d.EVENTS, kind=kind, reason=reason)
 
     def _announce(self, kind: Kind, obj: Obj, change: Transition) -> None:
-        if change.type == "Reconciling" or (change.before is None and change.after == "Unknown"):
+        if change.type == ConditionType.RECONCILING or (change.before is None and change.after == "Unknown"):
             return
         message = f"{change.type} is now {change.after or 'gone'}: {change.message}".rstrip(": ")
         if change.after is None:

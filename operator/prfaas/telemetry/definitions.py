@@ -26,8 +26,8 @@ class Definition:
 RECONCILES = Definition(
     "prfaas_operator_reconciles",
     "counter",
-    "Reconciliations by kind and outcome: done, wait (an event will bring it back), retry, terminal (only a new "
-    "generation helps), error.",
+    "Reconciliations by kind and outcome: done, wait (an event will bring it back), retry, terminal (only a "
+    "new generation helps), error.",
     ("kind", "outcome"),
 )
 RECONCILE_SECONDS = Definition(

@@ -24,11 +24,12 @@ def exposed_name(metric: Definition) -> str:
 
 def reference() -> str:
     """The reference page as Markdown."""
-    rows = [
-        f"| `{exposed_name(m)}` | {m.type} | {', '.join(f'`{name}`' for name in m.labels) or '-'} | {m.help} |\n"
-        for m in DEFINITIONS
-    ]
-    return _HEAD + "".join(rows)
+    return _HEAD + "".join(_row(metric) for metric in DEFINITIONS)
+
+
+def _row(metric: Definition) -> str:
+    labels = ", ".join(f"`{name}`" for name in metric.labels) or "-"
+    return f"| `{exposed_name(metric)}` | {metric.type} | {labels} | {metric.help} |\n"
 
 
 def main() -> None:
