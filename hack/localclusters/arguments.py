@@ -104,7 +104,7 @@ def controller_manager(*, keys: Path, options: Options) -> list[str]:
     The API server refuses endpoint addresses in 127/8, which is what pods of the local node have, so these
     two controllers would only complain.
     """
-    off = ["endpoint-controller", "endpointslice-controller", "endpointslice-mirroring-controller"]
+    off = ["endpoints-controller", "endpointslice-controller", "endpointslice-mirroring-controller"]
     if not options.node_lifecycle:
         off += ["node-lifecycle-controller", "taint-eviction-controller"]
     return [
