@@ -22,6 +22,14 @@ ANNOTATION_OWNER_KIND = f"{GROUP}/owner-kind"
 ANNOTATION_OWNER_NAME = f"{GROUP}/owner-name"
 ANNOTATION_CONVERSION = f"{GROUP}/conversion"
 ANNOTATION_ADOPT_FROM = f"{GROUP}/adopt-from"
+ANNOTATION_TEMPLATE = f"{GROUP}/template"
+"""On a slot: hash of all that its template was made from, so that a change is seen without comparing
+objects."""
+ANNOTATION_FAILURES = f"{GROUP}/failures"
+"""On a slot: how often it was scaled to zero since a pod of it was last ready."""
+ANNOTATION_ENGINE = f"{GROUP}/engine"
+"""On a pod: `type/version/connector` of the engine it was made to run, which tables need while revisions
+mix."""
 ANNOTATION_ABANDON = f"{GROUP}/abandon"
 
 FINALIZER_CHILDREN = f"{GROUP}/children"
@@ -61,6 +69,24 @@ HEADER_OUTCOME = "x-prfaas-outcome"
 HEADER_INSTANCE = "x-prfaas-prefill-instance"
 HEADER_DRAIN_TOKEN = "x-prfaas-drain-token"
 """Random value per slot that guards the preStop hook."""
+
+
+PART_ANCHOR = "anchor"
+PART_SLOT = "slot"
+PART_SERVICE = "service"
+PART_TABLE = "table"
+PART_KEY = "key"
+PART_ACCESS = "access"
+
+
+def anchor_name(pool: str) -> str:
+    """Name of the ConfigMap that owns everything made for `pool` in a cluster."""
+    return f"{pool}-anchor"
+
+
+def access_name(pool: str) -> str:
+    """Name of the ServiceAccount, Role and RoleBinding of `pool`'s routers."""
+    return f"{pool}-router"
 
 
 def topology_name(pool: str) -> str:
