@@ -15,9 +15,9 @@ from contextlib import aclosing
 from typing import Literal
 
 from prfaas.kube.backoff import backoff_seconds
-from prfaas.kube.client import PAGE, ApiClient, WatchEvent
+from prfaas.kube.client import PAGE, WATCH_SILENCE_SECONDS, ApiClient, WatchEvent
 from prfaas.kube.errors import ApiError, Gone, ServerError, TooManyRequests, Unreachable
-from prfaas.kube.resources import Obj, Resource, key_of
+from prfaas.kube.resources import Obj, Resource, key_of, version_of
 from prfaas.kube.store import IndexFunction, Store
 
 Change = Literal["ADDED", "MODIFIED", "DELETED"]
@@ -108,7 +108,7 @@ class Informer:
                     await self._relist()
                 await self._watch()
             except ApiError as error:
-                self._note(error)
+                self._note(error, lasted=time.monotonic() - started)
                 failed = not isinstance(error, Gone)
             if time.monotonic() - started >= QUICK_SECONDS:
                 self._failures = 0
@@ -130,14 +130,25 @@ class Informer:
         """Try again now instead of after the pause: the server is known to be back."""
         self._nudged.set()
 
-    def _note(self, error: ApiError) -> None:
+    def learn(self, obj: Obj) -> None:
+        """Take in the answer to one of our own writes at once, without telling handlers.
+
+        The watch's echo of it is no news then. `obj` must be one that the selectors match.
+        """
+        obj = self._transform(obj)
+        known = self.store.get(key_of(obj))
+        if known is None or version_of(known) < version_of(obj):
+            self.store.put(key_of(obj), obj)
+
+    def _note(self, error: ApiError, *, lasted: float) -> None:
         self.last_error = error
         too_new = any(cause.get("reason") == "ResourceVersionTooLarge" for cause in error.causes())
         passing = isinstance(error, Unreachable | TooManyRequests | ServerError) or error.status >= 500
         if too_new or not passing:
             self._version = ""
-        level = logging.INFO if isinstance(error, Gone) else logging.WARNING
+        expected = isinstance(error, Gone) or lasted >= WATCH_SILENCE_SECONDS[0]
         if self._failures in (0, 5):
+            level = logging.DEBUG if expected else logging.WARNING
             _log.log(level, "informer %s: %s", self.resource.plural, error)
 
     async def _pause(self) -> None:
@@ -161,8 +172,10 @@ class Informer:
         self._contact()
         self.relists += 1
         fresh = {key_of(obj): obj for obj in listed.items}
-        for key in [key for key in self.store if key not in fresh]:
-            self._delete(key)
+        version = int(listed.resource_version)
+        for key, obj in list(self.store.items()):
+            if key not in fresh and version_of(obj) <= version:
+                self._delete(key)
         for key, obj in fresh.items():
             self._put(key, obj)
         self._version = listed.resource_version
@@ -189,7 +202,9 @@ class Informer:
         obj = self._transform(event.object)
         key = key_of(obj)
         if event.type == "DELETED":
-            self._delete(key, final=obj)
+            known = self.store.get(key)
+            if known is not None and known["metadata"].get("uid") == obj["metadata"].get("uid"):
+                self._delete(key, final=obj)
         else:
             self._put(key, obj)
 
@@ -200,11 +215,10 @@ class Informer:
     def _put(self, key: str, obj: Obj) -> None:
         known = self.store.get(key)
         if known is not None:
-            was, now = known["metadata"], obj["metadata"]
-            if was.get("uid") != now.get("uid"):
-                self._delete(key)
-            elif was.get("resourceVersion") == now.get("resourceVersion"):
+            if version_of(known) >= version_of(obj):
                 return
+            if known["metadata"].get("uid") != obj["metadata"].get("uid"):
+                self._delete(key)
         old = self.store.put(key, obj)
         self._emit("ADDED" if old is None else "MODIFIED", old, obj)
 

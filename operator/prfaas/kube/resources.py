@@ -82,6 +82,11 @@ def key_of(obj: Obj) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
+def version_of(obj: Obj) -> int:
+    """resourceVersion as a number; Kubernetes guarantees their order among objects of one kind."""
+    return int(obj["metadata"]["resourceVersion"])
+
+
 def split_key(key: str) -> tuple[str | None, str]:
     """Namespace (None for cluster-scoped objects) and name of a key made by `key_of`."""
     namespace, slash, name = key.partition("/")

@@ -109,7 +109,7 @@ class Transport:
             total=None, sock_connect=CONNECT_SECONDS, sock_read=read_timeout, connect=CONNECT_SECONDS * 2
         )
         self._before("GET", path)
-        started, failure = time.monotonic(), None
+        started, failure, opened = time.monotonic(), None, False
         try:
             async with self._open().request(
                 "GET", self.connection.server + path, params=params, timeout=timeout,
@@ -117,6 +117,7 @@ class Transport:
             ) as response:  # fmt: skip
                 if response.status >= 300:
                     raise await self._refusal(response)
+                opened = True
                 self._after("GET", path, None, started)
                 if on_open is not None:
                     on_open()
@@ -135,7 +136,7 @@ class Transport:
             failure = unreachable(error, self.connection.server)
             raise failure from error
         finally:
-            if failure is not None:
+            if failure is not None and not opened:
                 self._after("GET", path, failure, started)
 
     async def _attempt(
