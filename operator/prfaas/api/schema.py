@@ -13,10 +13,32 @@ from pydantic import BaseModel
 Schema = dict[str, Any]
 
 _KEPT = frozenset(
-    "type format description default enum required properties additionalProperties items minimum maximum "
-    "minLength maxLength minItems maxItems minProperties maxProperties pattern x-kubernetes-int-or-string "
-    "x-kubernetes-preserve-unknown-fields x-kubernetes-list-type x-kubernetes-list-map-keys "
-    "x-kubernetes-map-type x-kubernetes-validations".split()
+    [
+        "type",
+        "format",
+        "description",
+        "default",
+        "enum",
+        "required",
+        "properties",
+        "additionalProperties",
+        "items",
+        "minimum",
+        "maximum",
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minProperties",
+        "maxProperties",
+        "pattern",
+        "x-kubernetes-int-or-string",
+        "x-kubernetes-preserve-unknown-fields",
+        "x-kubernetes-list-type",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-map-type",
+        "x-kubernetes-validations",
+    ]
 )
 _DROPPED = frozenset({"title", "$defs", "uniqueItems", "prefixItems"})
 

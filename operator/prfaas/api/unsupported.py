@@ -84,7 +84,6 @@ def _pool(spec: PoolSpec) -> list[str]:
         ("spec.engine.kvStore Shared", engine.kv_store == "Shared", "use PerInstance"),
         ("spec.engine.dataParallelSize above 1", engine.data_parallel_size > 1, "use 1"),
         (f"spec.exposure.type {exposure.type}", exposure.type != "PodIP", "use PodIP"),
-        ("spec.exposure.port", exposure.port, "leave it out: peers dial the router's port"),
         ("spec.exposure.tlsSecretRef", exposure.tls_secret_ref, "leave it out"),
     )
 
