@@ -32,6 +32,8 @@ class Fault:
     name: str
     start_seconds: float
     end_seconds: float
+    everywhere: bool
+    """Whether no remote instance could be reached while it lasted."""
 
 
 @dataclass(frozen=True, slots=True)
