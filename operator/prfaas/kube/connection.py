@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 SERVICE_ACCOUNT_DIR = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+SERVICE_ACCOUNT_DIR_VARIABLE = "KUBERNETES_SERVICEACCOUNT_DIR"
+"""Environment variable with another directory, where nothing can be mounted at the usual one (local node)."""
 
 
 class KubeconfigInvalid(ValueError):
@@ -46,8 +48,10 @@ class Connection:
     """The context's default namespace."""
 
 
-def in_cluster_connection(directory: Path = SERVICE_ACCOUNT_DIR) -> Connection:
-    """The connection of a pod to its own API server, from the service account's files.
+def in_cluster_connection(directory: Path | None = None) -> Connection:
+    """The connection of a pod to its own API server, from the service account's files in `directory`.
+
+    Without `directory` they are where KUBERNETES_SERVICEACCOUNT_DIR says, or where the kubelet mounts them.
 
     Raises KubeconfigInvalid outside a pod.
     """
@@ -56,6 +60,8 @@ def in_cluster_connection(directory: Path = SERVICE_ACCOUNT_DIR) -> Connection:
         raise KubeconfigInvalid(
             "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; name a kubeconfig"
         )
+    if directory is None:
+        directory = Path(os.environ.get(SERVICE_ACCOUNT_DIR_VARIABLE) or SERVICE_ACCOUNT_DIR)
     token_file = directory / "token"
     if not token_file.is_file():
         raise KubeconfigInvalid(
