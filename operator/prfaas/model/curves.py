@@ -30,9 +30,9 @@ class LatencyCurve:
     __slots__ = ("_exponents", "_hash", "_lengths", "_offsets", "_start_slope", "points", "start_seconds")
 
     def __init__(self, points: Iterable[tuple[float, float]]) -> None:
-        """Make a curve through `points`, pairs of tokens and seconds, both strictly increasing.
+        """Make a curve through `points`, pairs of tokens and seconds: tokens rise, seconds never fall.
 
-        Raises ModelError when fewer than two are given, one is absurd, or they do not increase.
+        Raises ModelError when fewer than two are given, one is absurd, or a longer prompt takes less time.
         """
         self.points: tuple[tuple[float, float], ...] = tuple((float(a), float(b)) for a, b in points)
         _check(self.points)
@@ -77,14 +77,17 @@ class LatencyCurve:
 
     def tokens(self, seconds: float) -> float:
         """Inverse of T: the longest prompt that prefills within `seconds`; 0 when not even the fixed cost
-        fits.
+        fits, at most MAX_TOKENS.
         """
         if seconds <= self.start_seconds:
             return 0.0
-        if seconds <= self.points[0][1]:
+        if seconds < self.points[0][1]:
             return (seconds - self.start_seconds) / self._start_slope
         index = min(bisect_right([y for _, y in self.points], seconds), len(self.points) - 1) - 1
-        return exp((log(seconds) - self._offsets[index]) / self._exponents[index])
+        exponent = self._exponents[index]
+        if exponent <= 0 or (log(seconds) - self._offsets[index]) / exponent > log(MAX_TOKENS):
+            return float(MAX_TOKENS)
+        return exp((log(seconds) - self._offsets[index]) / exponent)
 
     def scaled(self, factor: float) -> "LatencyCurve":
         """The same curve with every time multiplied by `factor`, which must be positive."""
@@ -115,9 +118,9 @@ def _check(points: Sequence[tuple[float, float]]) -> None:
             raise ModelError(f"{where}.duration: {seconds:g} s is not above 0 and at most {MAX_SECONDS:g} s")
         if tokens <= last[0]:
             raise ModelError(f"{where}.tokens: {tokens:g} is not above the point before it ({last[0]:g})")
-        if seconds <= last[1]:
+        if seconds < last[1]:
             raise ModelError(
-                f"{where}.duration: {seconds:g} s for {tokens:g} tokens is not above the "
+                f"{where}.duration: {seconds:g} s for {tokens:g} tokens is below the "
                 f"{last[1]:g} s of the shorter prompt before it"
             )
         last = (tokens, seconds)

@@ -28,7 +28,7 @@ def fixed_and_linear(fixed_bytes: int, bytes_per_token: int) -> tuple[CacheGroup
 class KvLaw:
     """S_kv(l) of the paper for one model, by groups."""
 
-    __slots__ = ("_align", "_recurrent", "_snapshot", "groups", "wire_copies")
+    __slots__ = ("_align", "_fixed", "_per_token", "_recurrent", "_snapshot", "groups", "wire_copies")
 
     def __init__(
         self, groups: Iterable[CacheGroup], *, wire_copies: int = 1, prefix_block_tokens: int = 1
@@ -45,6 +45,9 @@ class KvLaw:
             _check(group, f"kvCache.groups[{index}]")
         if not any(g.bytes_per_token or g.bytes_per_sequence for g in self.groups):
             raise ModelError("kvCache.groups: the cache has no bytes at all")
+        plain = all(g.kind == "Recurrent" or (g.kind == "Full" and g.block_tokens == 1) for g in self.groups)
+        self._per_token = sum(g.bytes_per_token for g in self.groups) if plain else None
+        self._fixed = sum(g.bytes_per_sequence for g in self.groups)
         blocks = [g.block_tokens for g in self.groups if g.kind == "Full"]
         self._align = lcm(max(1, prefix_block_tokens), *blocks)
         recurrent = [g for g in self.groups if g.kind == "Recurrent"]
@@ -67,6 +70,8 @@ class KvLaw:
         """
         if tokens <= 0 or held >= tokens:
             return 0.0
+        if self._per_token is not None:
+            return self.wire_copies * (self._fixed + self._per_token * (tokens - max(0.0, held)))
         return self.wire_copies * sum(_group_payload(g, tokens, max(0.0, held)) for g in self.groups)
 
     def usable_prefix(self, matched: int, snapshots: Sequence[int] | None = None) -> int:

@@ -13,6 +13,8 @@ from prfaas.model.curves import LatencyCurve
 
 FLOOR = 0.05
 """Least slope of D as a share of the local curve's slope."""
+_LEAST = 1e-6
+"""Slope of D where the local curve is flat, as a share of its mean slope: D must rise to have an inverse."""
 _STEPS_PER_OCTAVE = 24
 _OCTAVES = 23
 """The table ends at 8M tokens; beyond it D goes on with its last slope."""
@@ -27,11 +29,12 @@ class SavingCurve:
         knots = {p[0] for p in local.points} | {p[0] for p in remote.points}
         grid = {2.0 ** (i / _STEPS_PER_OCTAVE) for i in range(_OCTAVES * _STEPS_PER_OCTAVE + 1)}
         self._lengths = [0.0, *sorted(grid | knots)]
+        least = _LEAST * local.seconds(self._lengths[-1]) / self._lengths[-1]
         self._values = [0.0]
         self._slopes: list[float] = []
         for a, b in zip(self._lengths, self._lengths[1:], strict=False):
             local_rise = _rise(local, a, b)
-            rise = max(local_rise - _rise(remote, a, b), FLOOR * local_rise)
+            rise = max(local_rise - _rise(remote, a, b), FLOOR * local_rise, least * (b - a))
             self._values.append(self._values[-1] + rise)
             self._slopes.append(rise / (b - a))
 

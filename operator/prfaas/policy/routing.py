@@ -75,8 +75,8 @@ def faded_gain(gain: float, loop_rate_per_second: float | None, age_seconds: flo
 
 
 def _effective_threshold(local: _Side | None, remote: _Side, uncached: int, rule: Rule) -> float:
-    """t_eff; t itself where nothing tilts (static, no local instances, no curves, backlogs never heard of).
-    """
+    """t_eff; t itself where nothing tilts (static, no local instances, no curves, backlogs never heard
+    of)."""
     t = float(rule.threshold_tokens)
     if rule.mode != "Auto" or rule.gain <= 0 or local is None:
         return t

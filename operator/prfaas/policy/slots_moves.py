@@ -56,7 +56,9 @@ def _differs(slot: Slot, wanted: Wanted) -> bool:
 
 def _change_roles(draft: Draft, wanted: Wanted, goal: Mapping[Role, int], budget: Budget) -> None:
     """Finish the changes begun, then begin at most one."""
-    begun = [slot for slot in draft.live if slot.pod and slot.pod.role not in (None, slot.role)]
+    begun = [
+        slot for slot in draft.live if slot.pod and slot.pod.role != slot.role and slot.role in wanted.roles
+    ]
     have = draft.intended()
     surplus = {role for role in have if have[role] > goal.get(role, 0)}
     lacking = [role for role in ROLES if have[role] < goal.get(role, 0)]
@@ -93,7 +95,7 @@ def _may_begin(draft: Draft, chosen: Slot, role: Role, begun: list[Slot]) -> boo
     starting = [
         slot for slot in draft.live if not slot.ready and not draft.stuck(slot) and slot is not chosen
     ]
-    if begun or (chosen.ready and starting):
+    if any(slot is not chosen for slot in begun) or (chosen.ready and starting):
         draft.hold(Hold.ONE_CONVERSION)
         return False
     return True
@@ -130,7 +132,7 @@ def _step(draft: Draft, wanted: Wanted, slot: Slot, role: Role, why: Why, budget
     draft.claimed.add(slot.number)
     want = wanted.roles[role]
     pod = slot.pod
-    keeps_pod = pod is None or (pod.role in (None, role) and pod.revision == want.revision)
+    keeps_pod = pod is None or (pod.role == role and pod.revision == want.revision)
     refused = None if keeps_pod else budget.take(slot)
     if refused is not None:
         draft.hold(refused)
