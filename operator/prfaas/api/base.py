@@ -22,7 +22,8 @@ from pydantic.alias_generators import to_camel
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from prfaas.api.fields import Name, ObjectName, SecretKey, Time, add_rules, cel, list_map
+from prfaas.api.constraints import ListMap, add_rules, cel
+from prfaas.api.fields import Name, ObjectName, SecretKey, Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +124,8 @@ class Condition(ApiModel):
 
 Conditions = Annotated[
     tuple[Condition, ...],
-    Field(
-        max_length=16,
-        json_schema_extra=list_map("type"),
-    ),
+    Field(max_length=16),
+    ListMap("type"),
 ]
 
 

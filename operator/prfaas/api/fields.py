@@ -1,10 +1,5 @@
-"""Field types of the resources: strings that know their number, with their schema and their sentence.
+"""Field types of the resources: strings that know their number, with their schema and their sentence."""
 
-Each refuses bad input twice with the same sentence: here, for commands that read manifests, and as CEL in the
-schema, for the API server.
-"""
-
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Self
@@ -14,22 +9,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from prfaas.api import values
-
-
-def cel(rule: str, message: str) -> dict[str, Any]:
-    """One entry of `x-kubernetes-validations`."""
-    return {"rule": rule, "message": message}
-
-
-def add_rules(schema: JsonSchemaValue, *rules: dict[str, Any]) -> JsonSchemaValue:
-    """Append CEL rules to a schema."""
-    schema["x-kubernetes-validations"] = [*schema.get("x-kubernetes-validations", []), *rules]
-    return schema
-
-
-def list_map(key: str) -> dict[str, Any]:
-    """Schema of a list whose entries are merged and kept unique by one of their fields."""
-    return {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": [key]}
+from prfaas.api.constraints import Spelled, add_rules, cel, quoted
 
 
 class Duration(str):
@@ -217,35 +197,6 @@ class Within:
         return add_rules(dict(handler(schema)), cel(rule, self.sentence))
 
 
-@dataclass(frozen=True, slots=True)
-class Spelled:
-    """A pattern for a string, with the sentence that explains it."""
-
-    pattern: str
-    sentence: str
-
-    def __get_pydantic_json_schema__(
-        self, schema: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """The pattern as a rule with a message instead of the schema's bare pattern."""
-        return add_rules(dict(handler(schema)), cel(f"self.matches({quoted(self.pattern)})", self.sentence))
-
-    def _check(self, value: str) -> str:
-        if not re.search(self.pattern, value):
-            raise ValueError(self.sentence)
-        return value
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Check after the type."""
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
-
-
-def quoted(text: str) -> str:
-    """`text` as a CEL string literal."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
-
-
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 
@@ -275,5 +226,7 @@ Text = Annotated[str, Field(max_length=1024)]
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 """RFC 3339, as Kubernetes writes it."""
 
+Tokens = Annotated[int, Field(ge=1, le=16_777_216)]
+"""A number of tokens that is not zero."""
 Port = Annotated[int, Field(ge=1, le=65535)]
 Percent = Annotated[int, Field(ge=0, le=100)]

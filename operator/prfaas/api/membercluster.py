@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from prfaas.api.base import ApiModel, Resource, Rule, SecretRef, Status
-from prfaas.api.fields import Name, ObjectName, SecretKey, Spelled, Time, list_map
+from prfaas.api.constraints import Immutable, ListMap, Spelled
+from prfaas.api.fields import Name, ObjectName, SecretKey, Time
 
 
 class InCluster(ApiModel):
@@ -130,10 +131,8 @@ class Images(ApiModel):
     Empty leaves the image as it is. Images of the pod templates are never changed."""
     pull_secret_refs: Annotated[
         tuple[SecretRef, ...],
-        Field(
-            max_length=8,
-            json_schema_extra=list_map("name"),
-        ),
+        Field(max_length=8),
+        ListMap("name"),
     ] = ()
     """Secrets in the member cluster's namespace that are added to the pull secrets of every instance."""
 
@@ -145,16 +144,9 @@ class MemberClusterSpec(ApiModel):
     """How the operator reaches the cluster."""
     namespace: Annotated[
         Name,
-        Field(
-            json_schema_extra={
-                "x-kubernetes-validations": [
-                    {
-                        "rule": "self == oldSelf",
-                        "message": "namespace cannot change, because instances would stay behind in the old "
-                        "one: make another MemberCluster and move the pools to it.",
-                    }
-                ]
-            }
+        Immutable(
+            "namespace cannot change, because instances would stay behind in the old one: make another "
+            "MemberCluster and move the pools to it."
         ),
     ]
     """Namespace in the member cluster that pools' instances are made in. It must exist. Cannot change."""

@@ -6,21 +6,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from prfaas.api.base import ApiModel, LocalRef, Rule, SecretRef, Status
-from prfaas.api.fields import (
-    BitRate,
-    DecimalString,
-    Duration,
-    Name,
-    Port,
-    Quantity,
-    Spelled,
-    Time,
-    Within,
-    list_map,
-)
+from prfaas.api.constraints import ListMap, Spelled
+from prfaas.api.fields import BitRate, DecimalString, Duration, Name, Port, Quantity, Time, Within
 from prfaas.api.meta import PORT_BOOTSTRAP, PORT_ENGINE, PORT_NIXL, PORT_ROUTER
 from prfaas.api.tables import MAX_INSTANCES
-from prfaas.api.template import LabelMap, PodTemplate
+from prfaas.api.template import PodSelector, PodTemplate
 
 
 class Engine(ApiModel):
@@ -176,41 +166,6 @@ class Gate(ApiModel):
     """Prompts that may wait at one instance; more are refused with 429."""
 
 
-class LabelSelectorRequirement(ApiModel):
-    """One requirement of a label selector."""
-
-    key: Annotated[str, Field(min_length=1, max_length=317)]
-    """Label key."""
-    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
-    """In and NotIn compare with values; Exists and DoesNotExist look at the key alone."""
-    values: Annotated[
-        tuple[Annotated[str, Field(max_length=63)], ...],
-        Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-    ] = ()
-    """Values for In and NotIn."""
-
-
-class PodSelector(ApiModel):
-    """Pods that already run, chosen by labels."""
-
-    RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            cel="(has(self.matchLabels) && size(self.matchLabels) > 0) || "
-            "(has(self.matchExpressions) && size(self.matchExpressions) > 0)",
-            message="An empty selector would adopt every pod of the namespace: name at least one label.",
-            holds=lambda s: bool(s.match_labels or s.match_expressions),
-        ),
-    )
-
-    match_labels: LabelMap = Field(default_factory=dict)
-    """Labels that the pods have."""
-    match_expressions: Annotated[
-        tuple[LabelSelectorRequirement, ...],
-        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
-    ] = ()
-    """Further requirements."""
-
-
 def _same_form(pool: Any) -> bool:
     return (pool.template is None) != (pool.selector is None)
 
@@ -253,7 +208,7 @@ POOL_NAME = Rule(
     cel="self.metadata.name.matches('^[a-z]([-a-z0-9]{0,43}[a-z0-9])?$')",
     message="A pool's name is also the name of its Service and the start of its pods' names: at most 45 "
     "lower-case letters, digits and '-', starting with a letter.",
-    holds=lambda pool: re.match(r"^[a-z]([-a-z0-9]{0,43}[a-z0-9])?$", pool.metadata.name) is not None,
+    holds=lambda pool: re.fullmatch(r"^[a-z]([-a-z0-9]{0,43}[a-z0-9])?$", pool.metadata.name) is not None,
 )
 
 
@@ -324,7 +279,5 @@ class PoolStatus(Status):
     """Generation of the last topology table that was written."""
     control_generation: Annotated[int, Field(ge=0)] = 0
     """Generation of the last control table that was written."""
-    handled_requests: Annotated[
-        tuple[HandledRequest, ...], Field(max_length=16, json_schema_extra=list_map("name"))
-    ] = ()
+    handled_requests: Annotated[tuple[HandledRequest, ...], Field(max_length=16), ListMap("name")] = ()
     """Last request of each kind that was carried out."""

@@ -5,7 +5,8 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from prfaas.api.base import ApiModel, LocalRef, Resource, Rule, Status
-from prfaas.api.fields import BitRate, DecimalString, Duration, Name, Percent, Time, list_map
+from prfaas.api.constraints import ListMap
+from prfaas.api.fields import BitRate, DecimalString, Duration, Name, Percent, Time
 from prfaas.api.pool import HandledRequest
 from prfaas.api.tables import MAX_REMOTE_POOLS
 
@@ -107,9 +108,7 @@ class PrefillRouteSpec(ApiModel):
 
     pd_pool_ref: LocalRef
     """PDPool whose prefill is routed. Of two routes for the same pool the older acts. Cannot change."""
-    prfaas_pools: Annotated[
-        tuple[RoutedPool, ...], Field(max_length=MAX_REMOTE_POOLS, json_schema_extra=list_map("name"))
-    ] = ()
+    prfaas_pools: Annotated[tuple[RoutedPool, ...], Field(max_length=MAX_REMOTE_POOLS), ListMap("name")] = ()
     """PrFaaS pools that prefill may be sent to."""
     threshold: Threshold
     """Above which number of uncached tokens a prefill is sent away."""
@@ -236,17 +235,13 @@ class PrefillRouteStatus(Status):
     """What the model predicts for the present load."""
     observed: Figures = Field(default_factory=Figures)
     """What routers report, rounded to 5 percent."""
-    egress: Annotated[
-        tuple[EgressStatus, ...], Field(max_length=MAX_REMOTE_POOLS, json_schema_extra=list_map("name"))
-    ] = ()
+    egress: Annotated[tuple[EgressStatus, ...], Field(max_length=MAX_REMOTE_POOLS), ListMap("name")] = ()
     """Egress by PrFaaS pool."""
     cost: Cost = Field(default_factory=Cost)
     """Cost at the present load."""
     hand_offs: HandOffCounts = Field(default_factory=HandOffCounts)
     """Hand-offs by outcome."""
-    handled_requests: Annotated[
-        tuple[HandledRequest, ...], Field(max_length=16, json_schema_extra=list_map("name"))
-    ] = ()
+    handled_requests: Annotated[tuple[HandledRequest, ...], Field(max_length=16), ListMap("name")] = ()
     """Last request of each kind that was carried out."""
 
 

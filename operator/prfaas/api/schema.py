@@ -40,7 +40,7 @@ _KEPT = frozenset(
         "x-kubernetes-validations",
     ]
 )
-_DROPPED = frozenset({"title", "$defs", "uniqueItems", "prefixItems"})
+_DROPPED = frozenset({"title", "$defs"})
 
 
 class SchemaError(ValueError):

@@ -1,16 +1,17 @@
-"""The pod template of a pool: a trimmed one.
+"""Which pods a pool has: made from a trimmed template, or chosen by a selector.
 
 A full PodTemplateSpec with descriptions is 384 KB of schema. This one types what the operator reads, keeps
 everything else as it is, and leaves the rest of the check to a server-side dry run in the member cluster.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
 from prfaas.api.base import ApiModel, Rule
-from prfaas.api.fields import Name, list_map
+from prfaas.api.constraints import ListMap
+from prfaas.api.fields import Name
 from prfaas.api.meta import CONTAINER_ENGINE, CONTAINER_ROUTER
 
 KEEP_UNKNOWN: JsonDict = {"x-kubernetes-preserve-unknown-fields": True}
@@ -79,13 +80,9 @@ class PodSpec(ApiModel):
         ),
     )
 
-    containers: Annotated[
-        tuple[Container, ...], Field(min_length=1, max_length=16, json_schema_extra=list_map("name"))
-    ]
+    containers: Annotated[tuple[Container, ...], Field(min_length=1, max_length=16), ListMap("name")]
     """Containers. One is called engine and serves the OpenAI API on 127.0.0.1 at engine.port."""
-    init_containers: Annotated[
-        tuple[Container, ...], Field(max_length=16, json_schema_extra=list_map("name"))
-    ] = ()
+    init_containers: Annotated[tuple[Container, ...], Field(max_length=16), ListMap("name")] = ()
     """Init containers, run before the engine. The router is added to them as a native sidecar."""
     service_account_name: Annotated[str, Field(max_length=253)] = ""
     """ServiceAccount of the pods, in the member cluster's namespace. Left out, the operator makes one that
@@ -116,3 +113,38 @@ class TemplatePatches(ApiModel):
     whole."""
     decode: Annotated[dict[str, Any] | None, Field(json_schema_extra=KEEP_UNKNOWN)] = None
     """Merged over the template for instances that decode, in the same way."""
+
+
+class LabelSelectorRequirement(ApiModel):
+    """One requirement of a label selector."""
+
+    key: Annotated[str, Field(min_length=1, max_length=317)]
+    """Label key."""
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    """In and NotIn compare with values; Exists and DoesNotExist look at the key alone."""
+    values: Annotated[
+        tuple[Annotated[str, Field(max_length=63)], ...],
+        Field(max_length=64, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = ()
+    """Values for In and NotIn."""
+
+
+class PodSelector(ApiModel):
+    """Pods that already run, chosen by labels."""
+
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            cel="(has(self.matchLabels) && size(self.matchLabels) > 0) || "
+            "(has(self.matchExpressions) && size(self.matchExpressions) > 0)",
+            message="An empty selector would adopt every pod of the namespace: name at least one label.",
+            holds=lambda s: bool(s.match_labels or s.match_expressions),
+        ),
+    )
+
+    match_labels: LabelMap = Field(default_factory=dict)
+    """Labels that the pods have."""
+    match_expressions: Annotated[
+        tuple[LabelSelectorRequirement, ...],
+        Field(max_length=16, json_schema_extra={"x-kubernetes-list-type": "atomic"}),
+    ] = ()
+    """Further requirements."""

@@ -5,6 +5,7 @@ them safely. A value is the string the user wrote (so a round trip changes nothi
 its number.
 """
 
+import math
 import re
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
@@ -49,7 +50,7 @@ def parse_duration(text: str) -> float:
     Units and spelling are those of Go and so of Kubernetes, without `ns` and signs. Raises ValueError with a
     sentence.
     """
-    if not re.match(DURATION_PATTERN, text):
+    if not re.fullmatch(DURATION_PATTERN, text):
         raise ValueError(f"{text!r} is no duration. {DURATION_SENTENCE}")
     parts = _DURATION_PART.findall(text)
     return float(sum(Decimal(number) * _DURATION_UNITS[unit] for number, unit in parts))
@@ -57,8 +58,8 @@ def parse_duration(text: str) -> float:
 
 def format_duration(seconds: float) -> str:
     """The shortest exact spelling of `seconds`, rounded to microseconds: 90 is `1m30s`, 0.44 is `440ms`."""
-    if seconds < 0 or seconds != seconds:
-        raise ValueError(f"{seconds} is no duration: it is negative or not a number.")
+    if seconds < 0 or not math.isfinite(seconds):
+        raise ValueError(f"{seconds} is no duration: it is negative or not finite.")
     micros = round(seconds * 1_000_000)
     if micros == 0:
         return "0s"
@@ -80,9 +81,9 @@ def parse_quantity(value: str | int) -> int:
     Raises ValueError with a sentence.
     """
     text = str(value)
-    if isinstance(value, bool) or not re.match(QUANTITY_PATTERN, text):
+    if isinstance(value, bool) or not re.fullmatch(QUANTITY_PATTERN, text):
         raise ValueError(f"{text!r} is no size. {QUANTITY_SENTENCE}")
-    number = text.rstrip("kMGTPi")
+    number = text.rstrip("kKMGTPi")
     exact = Decimal(number) * _QUANTITY_UNITS[text[len(number) :]]
     return int(exact.to_integral_value(rounding=ROUND_CEILING))
 
@@ -101,7 +102,7 @@ def format_quantity(amount: int) -> str:
 def parse_rate(value: str | int) -> int:
     """Bits per second of a rate such as `100G` (decimal suffixes only). Raises ValueError with a sentence."""
     text = str(value)
-    if isinstance(value, bool) or not re.match(RATE_PATTERN, text):
+    if isinstance(value, bool) or not re.fullmatch(RATE_PATTERN, text):
         raise ValueError(f"{text!r} is no rate. {RATE_SENTENCE}")
     number = text.rstrip("kMGT")
     return int(number) * _RATE_UNITS[text[len(number) :]]
@@ -110,8 +111,8 @@ def parse_rate(value: str | int) -> int:
 def format_rate(bits_per_second: float) -> str:
     """A rate with the largest suffix that keeps its three leading digits: 12.5e9 is `12500M`, 1.2e10 is
     `12G`."""
-    if bits_per_second < 0 or bits_per_second != bits_per_second:
-        raise ValueError(f"{bits_per_second} is no rate: it is negative or not a number.")
+    if bits_per_second < 0 or not math.isfinite(bits_per_second):
+        raise ValueError(f"{bits_per_second} is no rate: it is negative or not finite.")
     whole = round(bits_per_second)
     digits = max(len(str(whole)) - 3, 0)
     rounded = round(whole / 10**digits) * 10**digits
@@ -123,15 +124,15 @@ def format_rate(bits_per_second: float) -> str:
 
 def parse_decimal(text: str) -> Decimal:
     """The exact number of a decimal string with at most three decimals. Raises ValueError with a sentence."""
-    if not re.match(DECIMAL_PATTERN, text):
+    if not re.fullmatch(DECIMAL_PATTERN, text):
         raise ValueError(f"{text!r} is no decimal. {DECIMAL_SENTENCE}")
     return Decimal(text)
 
 
 def format_decimal(number: float | Decimal) -> str:
     """`number` rounded to three decimals, without trailing zeros: 3.2400001 is `3.24`."""
-    rounded = Decimal(str(number)).quantize(Decimal("0.001"), rounding=ROUND_HALF_EVEN)
-    if not rounded.is_finite() or rounded < 0:
+    if number < 0 or not math.isfinite(number):
         raise ValueError(f"{number} is no decimal of the resources: it is negative or not finite.")
+    rounded = Decimal(str(number)).quantize(Decimal("0.001"), rounding=ROUND_HALF_EVEN)
     text = f"{rounded:f}".rstrip("0").rstrip(".")
     return text or "0"
