@@ -166,7 +166,8 @@ class Member:
             self._reason, self._message = "KubeconfigInvalid", f"{self.source.origin}: {error}."
         elif isinstance(error, Unauthorized):
             self._reason = "Unauthorized"
-            self._message = f"{self.source.connection.server} refuses the credentials of {self.source.origin}; renew them."
+            server = self.source.connection.server
+            self._message = f"{server} refuses the credentials of {self.source.origin}. Renew them."
         elif self.breaker.last_contact < began or self.breaker.open:
             self.breaker.trip()
             self._reason, self._message = "Unreachable", _unreachable(error)

@@ -3,16 +3,14 @@
 Rules:
 
 - A leader acts only while `holds()`: less than `renew_deadline_seconds` since it *began* the last renewal
-that
-  succeeded, on a clock that also runs while the machine sleeps. A process that was stopped and continued
+  that succeeded, on a clock that also runs while the machine sleeps. A process that was stopped and continued
   therefore finds out before its next action, without asking anybody.
-- Others take over only after they have watched the record unchanged for the whole lease duration by their
-own clock;
-  timestamps in the record are for people.
-- Every term has its own `leaseTransitions` number: it is raised on each takeover, also when the same
-process leads
-  again after it had lost the lease. Whoever writes something that must not be repeated records the number,
-  and stops when it finds a larger one.
+- Others take over only after they have watched the record unchanged for the whole lease duration by their own
+  clock; timestamps in the record are for people.
+- Every term has its own `leaseTransitions` number, raised on each takeover, also when the same process leads
+  again after it had lost the lease. It is never less than the minutes since 2020, so that it does not fall
+  when somebody deletes the Lease or restores the cluster from a backup. Whoever writes something that must
+  not be repeated records the number, and stops when it finds a larger one.
 """
 
 import asyncio
@@ -27,6 +25,9 @@ from dataclasses import dataclass
 from prfaas.kube.client import ApiClient
 from prfaas.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
 from prfaas.kube.resources import LEASES, Obj
+
+YEAR_2020 = 1577836800
+"""Seconds from 1970 to 2020."""
 
 _log = logging.getLogger(__name__)
 
@@ -69,13 +70,14 @@ class LeaderElector:
         on_started: Callable[[int], None] | None = None,
         on_stopped: Callable[[], None] | None = None,
         clock: Callable[[], float] = boot_clock,
+        wall_clock: Callable[[], float] = time.time,
     ) -> None:
         """`identity` must differ for each process. `on_started` gets the fencing token of the new term."""
         self._client = client
         self._name, self._namespace, self._identity = name, namespace, identity
         self._times = times or LeaseTimes()
         self._on_started, self._on_stopped = on_started, on_stopped
-        self._clock = clock
+        self._clock, self._wall_clock = clock, wall_clock
         self._good_until = float("-inf")
         self._token = -1
         self._leading = False
@@ -103,12 +105,12 @@ class LeaderElector:
         """Compete until cancelled; then give the lease up, so that the next leader need not wait."""
         try:
             while True:
-                await self._step()
+                await self.step()
                 await asyncio.sleep(self._wait())
         finally:
             await self._release()
 
-    async def _step(self) -> None:
+    async def step(self) -> None:
         """One try to get or renew the lease; then callbacks if that changed something."""
         began = self._clock()
         held = self._leading and began < self._good_until
@@ -138,7 +140,8 @@ class LeaderElector:
         except NotFound:
             if renewing:
                 self._stop()
-            first = {"metadata": {"name": self._name, "namespace": self._namespace}, "spec": self._spec(0)}
+            metadata = {"name": self._name, "namespace": self._namespace}
+            first = {"metadata": metadata, "spec": self._spec(self._next(0))}
             with contextlib.suppress(AlreadyExists):
                 return await self._client.create(LEASES, first)
             return None
@@ -152,7 +155,7 @@ class LeaderElector:
         if not renewing:
             if not self._vacant(spec) and not ours:
                 return None
-            transitions += 1
+            transitions = self._next(transitions)
         acquired = spec.get("acquireTime") if renewing else None
         try:
             return await self._client.update(
@@ -183,6 +186,10 @@ class LeaderElector:
             "acquireTime": acquired or now,
             "renewTime": now,
         }
+
+    def _next(self, transitions: int) -> int:
+        minutes = int((self._wall_clock() - YEAR_2020) // 60)
+        return max(transitions + 1, minutes)
 
     def _wait(self) -> float:
         return self._times.retry_seconds * (0.9 + 0.2 * random.random())
