@@ -85,6 +85,24 @@ class TtftTable:
             link = np.maximum(link, bits / remote.usable_bits_per_second)
         return local, compute, link
 
+    def backlogs(self, rate: float, prefill_instances: int, index: int) -> tuple[float, float]:
+        """Mean backlog per instance, local and remote, at one threshold: what gates would say on average.
+
+        The remote one is the larger of gate and link, in the most loaded pool, as the routing rule takes it.
+        """
+        local = _mean_work(self._local, self._local.wait(prefill_instances, rate), index)
+        remote = 0.0
+        for share, pool, side in self._shares():
+            gate = _mean_work(side, self._remote_wait(pool, side, rate * share), index)
+            capacity = pool.usable_bits_per_second
+            if np.isfinite(capacity):
+                wire = _Side(self.stages, self._bits / capacity, above=True)
+                flow = rate * share * float(side.share[index]) * float(wire.mean[index])
+                under_way = 0.0 if self.deployment.overlap == "None" else flow * float(side.mean[index]) / 2
+                gate = max(gate, float(wire.wait(1, rate * share).mean_seconds[index]) + under_way)
+            remote = max(remote, gate)
+        return local, remote
+
     def predict(self, rate: float, prefill_instances: int, threshold: float) -> Ttft:
         """Mean and percentiles at one threshold; infinite where a queue is not stable."""
         index = self.stages.index_of(threshold)
@@ -164,6 +182,15 @@ class TtftTable:
         return np.asarray(
             np.where(np.isfinite(queue.mean_seconds), left + queue.mean_seconds * missed, np.inf)
         )
+
+
+def _mean_work(side: _Side, queue: Wait, index: int) -> float:
+    """Unfinished work of one instance: what is left of the running prompt and its part of the queue."""
+    mean = float(side.mean[index])
+    if mean <= 0:
+        return 0.0
+    residual = float(side.second[index]) / (2 * mean)
+    return float(queue.utilization[index]) * (residual + float(queue.mean_seconds[index]))
 
 
 def _zero_share(queue: Wait, share: Array) -> Array:
