@@ -67,7 +67,9 @@ class Fleet:
     session: aiohttp.ClientSession
     units: dict[str, Unit] = field(default_factory=dict)
     generation: int = 0
-    control: Control = Control(pool="pd", uid="u", generation=1, mode="Static", tokens=500)
+    control: Control = field(
+        default_factory=lambda: Control(pool="pd", uid="u", generation=1, mode="Static", tokens=500)
+    )
 
     async def add(self, name: str, *, pool: str, role: str, **more: Any) -> Unit:
         """Start an engine and a router; tables come with `publish`."""

@@ -14,9 +14,8 @@ from prfaas.router.core import Router
 from prfaas.router.errors import error_answer
 from prfaas.router.gatekeeper import serve_peer
 from prfaas.router.headers import request_headers, with_engine_key
-from prfaas.router.legs import is_stream
 from prfaas.router.record import Record
-from prfaas.router.relay import relay_stream, relay_whole
+from prfaas.router.relay import relay
 from prfaas.router.serve import serve_generation
 from prfaas.router.upstream import request_head
 from prfaas.router.visit import NO_EDIT, engine_failed
@@ -110,10 +109,10 @@ class Front:
                 seconds=limits.request_seconds,
                 stall_seconds=limits.stall_seconds,
             )
-            if is_stream(answer):
-                relayed = await relay_stream(request, answer, b"", {}, call=None, closing=router.draining)
-                return relayed.response
-            return relay_whole(answer, await answer.read(limits.answer_bytes), {}).response
+            relayed = await relay(
+                request, answer, {}, call=None, limit=limits.answer_bytes, closing=router.draining
+            )
+            return relayed.response
         except UpstreamError as error:
             return engine_failed(router, Record(id="", at=0.0), error)
         finally:

@@ -86,8 +86,8 @@ async def _series(
     hand_off.may_move()
     usage = _usage_edit(ask, dialect)
     body = ask.body.with_edit(dialect.decode(ask.call, ask.body, ticket).then(usage))
-    left = min(seconds - (answered - begun_at), dialect.facts.lease.forward_within_seconds)
-    begun = await decode_leg(router, ask, legs, body, seconds=max(left, 0.05))
+    left = max(0.05, seconds - (answered - begun_at))
+    begun = await decode_leg(router, ask, legs, body, seconds=left)
     hand_off.peer.fetched.append(ask.id)
     return Flight(hand_off, dialect, legs, begun, ticket, None, strip_usage=not usage.empty)
 
@@ -101,6 +101,7 @@ async def _concurrent(
     prefill = router.loop.create_task(
         prefill_leg(router, ask, hand_off.peer, legs, uncached=plan.uncached_tokens, seconds=seconds)
     )
+    prefill.add_done_callback(_looked_at)
     decode = router.loop.create_task(decode_leg(router, ask, legs, body, seconds=seconds))
     try:
         await asyncio.wait({prefill, decode}, return_when=asyncio.FIRST_COMPLETED)
@@ -116,6 +117,12 @@ async def _concurrent(
         abort(router, hand_off.peer, dialect, legs)
         raise
     return Flight(hand_off, dialect, legs, begun, None, prefill, strip_usage=False)
+
+
+def _looked_at(task: asyncio.Task[Ticket]) -> None:
+    """A leg nobody waits for any more may fail in silence."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _failure(error: BaseException | None) -> BaseException:

@@ -30,6 +30,29 @@ class Relayed:
     """The engine's connection failed on the way."""
 
 
+async def relay(
+    request: web.BaseRequest,
+    answer: Answer,
+    extra: dict[str, str],
+    *,
+    call: Call | None,
+    limit: int,
+    closing: bool,
+    on_first: Callable[[], None] | None = None,
+) -> Relayed:
+    """Pass on an answer of the own engine: one of known size up to `limit` bytes whole, others as they come.
+
+    Raises UpstreamError while the client has nothing yet.
+    """
+    size = answer.header(b"content-length")
+    if size is not None and size.isdigit() and int(size) <= limit and not is_stream(answer):
+        body = await answer.read(limit)
+        if on_first is not None:
+            on_first()
+        return relay_whole(answer, body, extra, closing=closing)
+    return await relay_stream(request, answer, b"", extra, call=call, closing=closing, on_first=on_first)
+
+
 def relay_whole(answer: Answer, body: bytes, extra: dict[str, str], *, closing: bool = False) -> Relayed:
     """Pass on an answer that is all here."""
     headers = CIMultiDict(answer_headers(answer.headers))

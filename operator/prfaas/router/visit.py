@@ -21,7 +21,7 @@ from prfaas.router.headers import honest_id, with_engine_key
 from prfaas.router.legs import HandOffFailed, is_stream
 from prfaas.router.outcomes import HandOff
 from prfaas.router.record import Record
-from prfaas.router.relay import Relayed, relay_stream, relay_whole
+from prfaas.router.relay import relay, relay_stream, relay_whole
 from prfaas.router.upstream import request_head
 
 NO_EDIT = Edit()
@@ -175,7 +175,15 @@ async def in_place(router: Router, visit: Visit, ask: Ask, plan: Plan) -> web.St
         answer = await router.upstream.send(
             router.engine.address, Exchange(head, body), seconds=seconds, stall_seconds=limits.stall_seconds
         )
-        relayed = await _relay_in_place(router, visit, ask, plan, answer)
+        relayed = await relay(
+            visit.request,
+            answer,
+            path_headers(router, plan),
+            call=ask.call,
+            limit=limits.answer_bytes,
+            closing=router.draining,
+            on_first=lambda: visit.first_byte(router, Place.IN_PLACE),
+        )
     except UpstreamError as error:
         record.place = ""
         return engine_failed(router, record, error)
@@ -190,23 +198,6 @@ async def in_place(router: Router, visit: Visit, ask: Ask, plan: Plan) -> web.St
         _learn(router, ask, record, usage)
         router.prefix.record(ask.hashes, router.config.instance, router.now())
     return relayed.response
-
-
-async def _relay_in_place(router: Router, visit: Visit, ask: Ask, plan: Plan, answer: Answer) -> Relayed:
-    extra = path_headers(router, plan)
-    if not is_stream(answer):
-        body = await answer.read(router.config.limits.answer_bytes)
-        visit.first_byte(router, Place.IN_PLACE)
-        return relay_whole(answer, body, extra, closing=router.draining)
-    return await relay_stream(
-        visit.request,
-        answer,
-        b"",
-        extra,
-        call=ask.call,
-        closing=router.draining,
-        on_first=lambda: visit.first_byte(router, Place.IN_PLACE),
-    )
 
 
 def engine_failed(router: Router, record: Record, error: UpstreamError) -> web.Response:
