@@ -45,8 +45,8 @@ def move(draft: Draft, wanted: Wanted, goal: Mapping[Role, int]) -> None:
             draft.hold(Hold.TEMPLATE_REFUSED)
         return
     budget = Budget(draft, wanted)
-    _change_roles(draft, wanted, goal, budget)
-    _roll(draft, wanted, budget)
+    leaving = _change_roles(draft, wanted, goal, budget)
+    _roll(draft, wanted, budget, leaving)
 
 
 def _differs(slot: Slot, wanted: Wanted) -> bool:
@@ -54,8 +54,8 @@ def _differs(slot: Slot, wanted: Wanted) -> bool:
     return want is None or slot.template != want.template
 
 
-def _change_roles(draft: Draft, wanted: Wanted, goal: Mapping[Role, int], budget: Budget) -> None:
-    """Finish the changes begun, then begin at most one."""
+def _change_roles(draft: Draft, wanted: Wanted, goal: Mapping[Role, int], budget: Budget) -> set[Role]:
+    """Finish the changes begun, then begin at most one. The roles that still have to give instances away."""
     begun = [
         slot for slot in draft.live if slot.pod and slot.pod.role != slot.role and slot.role in wanted.roles
     ]
@@ -67,15 +67,16 @@ def _change_roles(draft: Draft, wanted: Wanted, goal: Mapping[Role, int], budget
         if begun or change:
             draft.hold(Hold.PAUSED)
         draft.claimed.update(slot.number for slot in begun)
-        return
+        return set()
     if change:
         role = max(lacking, key=lambda role: (goal[role] - have[role], -ROLES.index(role)))
         chosen = _candidate(draft, wanted, surplus, role)
         if chosen is not None and _may_begin(draft, chosen, role, begun):
-            _begin(draft, wanted, chosen, role, budget)
+            _step(draft, wanted, chosen, role, Why.ROLE_CHANGE, budget)
     for slot in begun:
         if slot.number not in draft.claimed:
             _step(draft, wanted, slot, slot.role, Why.ROLE_CHANGE, budget)
+    return surplus if change else set()
 
 
 def _candidate(draft: Draft, wanted: Wanted, surplus: set[Role], role: Role) -> Slot | None:
@@ -101,12 +102,11 @@ def _may_begin(draft: Draft, chosen: Slot, role: Role, begun: list[Slot]) -> boo
     return True
 
 
-def _begin(draft: Draft, wanted: Wanted, slot: Slot, role: Role, budget: Budget) -> None:
-    _step(draft, wanted, slot, role, Why.ROLE_CHANGE, budget)
+def _roll(draft: Draft, wanted: Wanted, budget: Budget, leaving: set[Role]) -> None:
+    """Bring slots to the wanted template and pods to the wanted revision.
 
-
-def _roll(draft: Draft, wanted: Wanted, budget: Budget) -> None:
-    """Bring slots to the wanted template and pods to the wanted revision."""
+    Slots of a role that still gives instances away wait: they would be restarted twice.
+    """
 
     def order(slot: Slot) -> tuple[object, ...]:
         want = wanted.roles.get(slot.role)
@@ -115,7 +115,7 @@ def _roll(draft: Draft, wanted: Wanted, budget: Budget) -> None:
 
     for slot in sorted(draft.live, key=order):
         want = wanted.roles.get(slot.role)
-        if want is None or slot.number in draft.claimed:
+        if want is None or slot.number in draft.claimed or slot.role in leaving:
             continue
         pod_current = slot.pod is None or slot.pod.revision == want.revision
         if slot.revision == want.revision and pod_current:
@@ -133,7 +133,9 @@ def _step(draft: Draft, wanted: Wanted, slot: Slot, role: Role, why: Why, budget
     want = wanted.roles[role]
     pod = slot.pod
     keeps_pod = pod is None or (pod.role == role and pod.revision == want.revision)
-    refused = None if keeps_pod else budget.take(slot)
+    # A slot called back to the role its pod still has: only the template turns round.
+    called_back = slot.role != role and pod is not None and pod.role == role
+    refused = None if keeps_pod or called_back else budget.take(slot)
     if refused is not None:
         draft.hold(refused)
     elif slot.role != role or slot.revision != want.revision:

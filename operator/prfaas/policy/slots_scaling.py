@@ -12,14 +12,21 @@ def targets(wanted: Wanted, draft: Draft) -> dict[Role, int]:
 
 
 def _surge(role: Role, wanted: Wanted, draft: Draft) -> int:
-    want = wanted.roles[role]
+    want, have = wanted.roles[role], draft.intended()
     if wanted.paused or not wanted.accepted or not 0 < want.count <= want.minimum:
         return 0
-    outdated = any(
-        slot.role == role and slot.ready and slot.pod is not None and slot.pod.revision != want.revision
-        for slot in draft.live
-    )
-    return int(outdated)
+    if any(have[other] < wanted.roles[other].count for other in wanted.roles):
+        # What is being created or changes its role will make room soon.
+        return 0
+    return int(any(_outdated(slot, role, wanted) for slot in draft.live))
+
+
+def _outdated(slot: Slot, role: Role, wanted: Wanted) -> bool:
+    """A pod that serves in `role`, or will, with another revision than the wanted one."""
+    pod = slot.pod
+    if pod is None or not pod.ready or pod.revision == wanted.roles[role].revision:
+        return False
+    return slot.role == role or (pod.role == role and slot.role not in wanted.roles)
 
 
 def busyness(slot: Slot) -> tuple[bool, float]:
