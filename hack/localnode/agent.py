@@ -159,7 +159,10 @@ class Agent:
             status=state.status,
             start_time=state.start_time,
         )
+        ran = any(record.seen.running for record in state.records.values())
         adopted = [_adopt(self._directory, worker, record) for record in state.records.values()]
+        if ran and not any(adopted):
+            _lose(worker)
         self._start(worker)
         return {run.id for run in adopted if run is not None}
 
@@ -200,6 +203,7 @@ class Agent:
             send(process.pid, process.ticks, signal.SIGKILL)
         await asyncio.gather(*(child.ended.wait() for child in children))
         for worker in self._workers.values():
+            _lose(worker)
             self._save(worker)
 
 
@@ -219,6 +223,18 @@ def _adopt(directory: Path, worker: PodWorker, record: Record) -> Run | None:
         worker.exited(run, None)
         return None
     return run
+
+
+def _lose(worker: PodWorker) -> None:
+    """The pod ended with its node: it begins with its first init container, as after a reboot.
+
+    One that is never restarted has failed instead (computePodActions, a sandbox that is created again).
+    """
+    if worker.pod.manifest["spec"].get("restartPolicy") == "Never":
+        return
+    for record in worker.records.values():
+        if record.seen.current is not None:
+            record.seen.current.lost = True
 
 
 def _api_environment(server: str) -> dict[str, str]:

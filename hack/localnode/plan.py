@@ -67,12 +67,12 @@ def plan(pod: Pod, seen: Observation) -> Plan:
     kept = 0
     for container in pod.main:
         known = seen.get(container.name, NOTHING)
+        if known.stopping:
+            kept += 1
+            continue
         if known.running is None:
             if should_restart(container, known, deleting=False):
                 starts.append(container.name)
-            continue
-        if known.stopping:
-            kept += 1
             continue
         reason = _kill_reason(container, known)
         if reason is None:
@@ -112,7 +112,7 @@ def _plan_init(pod: Pod, seen: Observation) -> tuple[Plan, bool]:
     for index in range(len(pod.init) - 1, -1, -1):
         container = pod.init[index]
         known = seen.get(container.name, NOTHING)
-        if known.current is None:
+        if known.counted is None:
             if earlier and container.kind is Kind.SIDECAR:
                 result.starts.append(container.name)
             continue
@@ -138,7 +138,8 @@ def _plan_init(pod: Pod, seen: Observation) -> tuple[Plan, bool]:
 def _plan_sidecar(container: Container, known: Observed, result: Plan) -> bool:
     """Keep a sidecar running; True once it has started (docs: "Sidecar Containers", start-up probe gates)."""
     if known.running is None:
-        result.starts.append(container.name)
+        if not known.stopping:
+            result.starts.append(container.name)
         return False
     started = known.probes.get(ProbeKind.STARTUP, Result.UNKNOWN)
     if ProbeKind.STARTUP in container.probes and started is not Result.SUCCESS:
@@ -153,9 +154,9 @@ def _plan_sidecar(container: Container, known: Observed, result: Plan) -> bool:
 
 def _plan_init_container(container: Container, known: Observed, result: Plan) -> bool:
     """Run an init container to success; True once it succeeded (docs: "Init Containers")."""
-    if known.current is None or known.current.running:
+    if known.counted is None or known.counted.running:
         return False
-    if known.current.exit_code == 0:
+    if known.counted.exit_code == 0:
         return True
     if container.restart_policy == "Never":
         result.kill_pod = True

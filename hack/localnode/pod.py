@@ -163,6 +163,8 @@ def unsupported(pod: Pod) -> list[str]:
     ]
     for container in pod.containers():
         where = f"containers[{container.name}]"
+        if any(mount.get("subPathExpr") for mount in container.spec.get("volumeMounts") or ()):
+            found.append(f"{where}.volumeMounts.subPathExpr is not supported")
         if (container.spec.get("lifecycle") or {}).get("postStart"):
             found.append(f"{where}.lifecycle.postStart is not supported")
         if container.spec.get("restartPolicyRules"):

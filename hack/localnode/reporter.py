@@ -48,8 +48,7 @@ class Reporter:
 
     def stop(self) -> None:
         """Send nothing more."""
-        if self._task is not None:
-            self._task.cancel()
+        self._gone = True
 
     async def _send_all(self) -> None:
         while self._next is not None and self._next != self._sent and not self._gone:

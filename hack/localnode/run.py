@@ -36,6 +36,8 @@ class Run:
     exit_code: int | None = None
     reason: str = ""
     message: str = ""
+    lost: bool = False
+    """It ended with the whole node: for the pod's initialization it does not count (a new sandbox)."""
 
     @property
     def running(self) -> bool:
@@ -71,6 +73,11 @@ class Observed:
     def running(self) -> Run | None:
         """The current run if it has not ended."""
         return self.current if self.current is not None and self.current.running else None
+
+    @property
+    def counted(self) -> Run | None:
+        """The current run if the pod's initialization may rely on it."""
+        return self.current if self.current is not None and not self.current.lost else None
 
 
 Observation = Mapping[str, Observed]

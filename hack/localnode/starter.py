@@ -29,6 +29,9 @@ from prfaas.kube.errors import ApiError
 EXIT_CANNOT_START = 128
 """Exit code of a container whose command cannot be executed (containerd reports StartError)."""
 
+FAILURE_SHOWN_SECONDS = 1.0
+"""How long a failed pull is shown as such before it is shown as back-off; the kubelet's next sync changes it."""
+
 
 class NotStarted(Exception):
     """The container was not started; it waits with a reason and is tried again at `retry_at` (epoch
@@ -63,6 +66,7 @@ class Starter:
         run = self._new_run(container, record)
         directory = self.directory(container)
         (directory / "tmp").mkdir(parents=True, exist_ok=True)
+        working_directory = self._working_directory(container)
         log = self._services.log_file(pod, container.name, run.restart_count)
         log.parent.mkdir(parents=True, exist_ok=True)
         record.env = self._environment(pod, image, launch, run, directory)
@@ -71,15 +75,21 @@ class Starter:
         record.seen.waiting = None
         record.seen.restart = False
         record.seen.probes = {}
-        self._execute(image, launch, record, run, directory, log, on_exit)
+        self._execute(image, launch, record, run, working_directory, log, on_exit)
 
     def directory(self, container: Container) -> Path:
-        """Working directory, home and place for temporary files of a container."""
+        """Home and place for temporary files of a container; its working directory if it names none."""
         return self._services.pod_directory(self._uid) / "containers" / container.name
 
     def rewriter(self, container: Container) -> Rewriter:
         """How this container's text is rewritten."""
         return Rewriter(self._volumes.mounts(container), self._addresses.pod)
+
+    def _working_directory(self, container: Container) -> Path:
+        """workingDir where that is in a volume: other directories of an image do not exist here."""
+        wanted = container.spec.get("workingDir") or ""
+        real = Path(self.rewriter(container).paths(wanted))
+        return real if wanted != str(real) and real.is_dir() else self.directory(container)
 
     def _check_backoff(self, pod: Pod, container: Container, record: Record) -> None:
         seen = record.seen
@@ -110,15 +120,14 @@ class Starter:
         now = time.time()
         if record.pull_failed_at is not None:
             again = record.pulls.ready_at(record.pull_failed_at)
+            if now < record.pull_failed_at + FAILURE_SHOWN_SECONDS:
+                raise NotStarted(_pull_error(container), record.pull_failed_at + FAILURE_SHOWN_SECONDS)
             if now < again:
                 message = f'Back-off pulling image "{container.image}"'
                 raise NotStarted(Waiting("ImagePullBackOff", message), again)
         record.pulls = record.pulls.next(now, now)
         record.pull_failed_at = now
-        message = f'no image mapping of this node matches "{container.image}"'
-        if container.spec.get("imagePullPolicy") == "Never":
-            raise NotStarted(Waiting("ErrImageNeverPull", message), now + record.pulls.delay)
-        raise NotStarted(Waiting("ErrImagePull", message), now + min(1.0, record.pulls.delay))
+        raise NotStarted(_pull_error(container), now + FAILURE_SHOWN_SECONDS)
 
     async def _configure(self, pod: Pod, container: Container) -> Launch:
         try:
@@ -193,6 +202,12 @@ class Starter:
         run.finished_at = run.started_at
         run.exit_code, run.reason = EXIT_CANNOT_START, "StartError"
         run.message = f"failed to start container: {problem}"
+
+
+def _pull_error(container: Container) -> Waiting:
+    never = container.spec.get("imagePullPolicy") == "Never"
+    message = f'no image mapping of this node matches "{container.image}"'
+    return Waiting("ErrImageNeverPull" if never else "ErrImagePull", message)
 
 
 def _duration(seconds: float) -> str:

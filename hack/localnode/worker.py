@@ -77,7 +77,8 @@ class PodWorker:
     def start(self) -> None:
         """Begin looking after the pod."""
         self._containers.resume()
-        self._task = asyncio.create_task(self._run())
+        self._task = asyncio.create_task(self._run(), name=f"{self.pod.namespace}/{self.pod.name}")
+        self._task.add_done_callback(_report_failure)
 
     def update(self, pod: Pod) -> None:
         """The API server has a newer version of the pod."""
@@ -109,18 +110,18 @@ class PodWorker:
                 await volumes.make(self.pod, self.addresses)
 
     async def _run(self) -> None:
-        try:
-            while not (self.pod.deleting or self._vanished):
-                self._wake.clear()
+        while not (self.pod.deleting or self._vanished):
+            self._wake.clear()
+            try:
                 retry_at = await self._sync()
-                pause = None if retry_at is None else max(0.0, retry_at - time.time())
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._wake.wait()
-            await self._terminate()
-        except Exception:
-            _log.exception("pod %s/%s: the worker failed", self.pod.namespace, self.pod.name)
-            raise
+            except OSError:
+                _log.exception("pod %s/%s", self.pod.namespace, self.pod.name)
+                retry_at = time.time() + self._services.timing.config_retry
+            pause = None if retry_at is None else max(0.0, retry_at - time.time())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+        await self._terminate()
         self._on_gone(self)
 
     async def _sync(self) -> float | None:
@@ -201,3 +202,9 @@ class PodWorker:
         if not self._vanished:
             self._reporter.report(dict(self.status))
         self._on_saved(self)
+
+
+def _report_failure(task: asyncio.Task[None]) -> None:
+    """A worker that fails is a defect of this program: say so instead of leaving the pod silently alone."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _log.error("the worker of pod %s failed", task.get_name(), exc_info=error)
