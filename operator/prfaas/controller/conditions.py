@@ -109,3 +109,8 @@ def transitions(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]
 def find(conditions: Sequence[dict[str, Any]], condition_type: str) -> dict[str, Any] | None:
     """The condition of a type, None if it is not there."""
     return next((c for c in conditions if c["type"] == condition_type), None)
+
+
+def conditions_by_type(conditions: Iterable[Condition]) -> dict[str, Condition]:
+    """Conditions by the word of their type."""
+    return {condition.type.value: condition for condition in conditions}

@@ -6,7 +6,7 @@ that holds them has been written, so that a crash loses an event rather than rep
 """
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -22,8 +22,6 @@ from prfaas.telemetry.metrics import Metrics
 
 OBSERVED_SECONDS = 30.0
 """Observed numbers of one object are written at most this often."""
-
-_OWN = ("observedGeneration", "conditions")
 
 
 class Recorder(Protocol):
@@ -82,7 +80,7 @@ class StatusWriter:
         changed = {name for name in {*before, *after} if before.get(name) != after.get(name)}
         if not changed:
             return None
-        if changed <= set(report.observed):
+        if changed <= {*report.observed, "conditions"} and not _news(before, after):
             due = self._written.get(key, float("-inf")) + self._interval - self._clock()
             if due > 0:
                 return due
@@ -114,19 +112,19 @@ class StatusWriter:
         self.announce(kind, obj, reason=change.reason, message=message, warning=change.is_warning)
 
 
+def _news(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether conditions differ in more than their words."""
+    old, new = ([_core(c) for c in s.get("conditions") or ()] for s in (before, after))
+    return old != new
+
+
+def _core(condition: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(condition.get(name) for name in ("type", "status", "reason", "observedGeneration"))
+
+
 def _status(before: dict[str, Any], report: Report, *, generation: int) -> dict[str, Any]:
     conditions = merge(
         before.get("conditions") or (), report.conditions, generation=generation, timestamp=timestamp()
     )
     fields = {k: v for k, v in {**report.facts, **report.observed}.items() if v is not None}
     return {"observedGeneration": generation, "conditions": conditions, **fields}
-
-
-def worst(conditions: Iterable[Condition], *, otherwise: Condition) -> Condition:
-    """`otherwise`, or a Ready that repeats the first condition that is not True: False before Unknown."""
-    by_status = {status: [c for c in conditions if c.status == status] for status in ("False", "Unknown")}
-    for status in ("False", "Unknown"):
-        if by_status[status]:
-            first = by_status[status][0]
-            return Condition(otherwise.type, first.status, first.reason, first.message)
-    return otherwise

@@ -48,8 +48,8 @@ class Watch:
         self._stop_flag = asyncio.Event()
         self.registry = kopf.OperatorRegistry()
         kopf.on.login(registry=self.registry)(self._login)
-        kopf.on.startup(registry=self.registry)(_activity("start", start))
-        kopf.on.cleanup(registry=self.registry)(_activity("stop", stop))
+        kopf.on.startup(registry=self.registry, errors=kopf.ErrorsMode.PERMANENT)(_activity("start", start))
+        kopf.on.cleanup(registry=self.registry, errors=kopf.ErrorsMode.PERMANENT)(_activity("stop", stop))
         for kind, plural in PLURALS.items():
             kopf.on.event(GROUP, VERSION, plural, registry=self.registry)(_listener(kind, heard))
 
