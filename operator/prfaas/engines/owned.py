@@ -11,12 +11,21 @@ from prfaas.engines.edit import Edit
 
 OWNED_FIELDS = frozenset(
     {
-        "kv_transfer_params", "ec_transfer_params",
-        "bootstrap_host", "bootstrap_port", "bootstrap_room", "bootstrap_pair_key",
+        "kv_transfer_params",
+        "ec_transfer_params",
+        "bootstrap_host",
+        "bootstrap_port",
+        "bootstrap_room",
+        "bootstrap_pair_key",
         "disaggregated_params",
-        "data_parallel_rank", "routed_dp_rank", "disagg_prefill_dp_rank",
+        "data_parallel_rank",
+        "routed_dp_rank",
+        "disagg_prefill_dp_rank",
+        "decode_tp_size",
+        "encoder_urls",
+        "kv_router_hint",
     }
-)  # fmt: skip
+)
 """Top-level body fields of any dialect; a router strips all of them whatever its own dialect is."""
 
 OWNED_HEADERS = frozenset({"x-prefiller-host-port", "x-encoder-hosts-ports", "x-data-parallel-rank"})

@@ -51,15 +51,22 @@ class Answer(ABC):
     prefix = ""
     object_name = ""
 
-    def __init__(self, ask: Ask, *, details: bool) -> None:
+    def __init__(self, ask: Ask, *, details: bool, hands_off: bool) -> None:
         self.ask = ask
         self.details = details
+        """Whether usage shows cached tokens."""
+        self.hands_off = hands_off
+        """Whether answers carry `kv_transfer_params` (vLLM)."""
         self.id = f"{self.prefix}{ask.request_id}"
         self.created = int(time.time())
 
     @abstractmethod
     def whole(self, runs: Sequence[Run]) -> dict[str, object]:
         """The body of an answer that is not streamed."""
+
+    def hand_off(self, run: Run) -> dict[str, object]:
+        """The member with which vLLM hands KV over."""
+        return {"kv_transfer_params": run.kv_transfer_params} if self.hands_off else {}
 
     def opening(self, index: int, run: Run) -> bytes:
         """Events before a choice's first token."""
@@ -112,7 +119,7 @@ class CompletionAnswer(Answer):
             **self._head(),
             "choices": choices,
             "usage": usage(self.ask, runs, details=self.details),
-            "kv_transfer_params": runs[0].kv_transfer_params,
+            **self.hand_off(runs[0]),
         }
 
     def _logprobs(self, run: Run, choice: int, start: int, stop: int) -> dict[str, object] | None:
@@ -191,7 +198,7 @@ class ChatAnswer(Answer):
             **self._head("chat.completion"),
             "choices": choices,
             "usage": usage(self.ask, runs, details=self.details),
-            "kv_transfer_params": run.kv_transfer_params,
+            **self.hand_off(run),
         }
 
     def _logprobs(self, run: Run, choice: int, start: int, stop: int) -> dict[str, object] | None:

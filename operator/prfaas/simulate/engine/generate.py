@@ -46,7 +46,8 @@ async def serve(engine: Engine, call: Call, request: web.Request) -> web.StreamR
         request_id = request.headers.get("X-Request-Id") or uuid4().hex
         ask = read_ask(engine.config, call, parse_body(await request.read()), request_id=request_id)
         plan = plan_of(engine.config, ask)
-        answer = ANSWERS[call](ask, details=engine.config.prompt_tokens_details)
+        config = engine.config
+        answer = ANSWERS[call](ask, details=config.prompt_tokens_details, hands_off=config.is_vllm)
         async with AsyncExitStack() as stack:
             runs = [
                 await stack.enter_async_context(engine.live(engine.new_run(ask, prompt)))

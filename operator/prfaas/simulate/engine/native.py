@@ -77,7 +77,7 @@ class VllmGenerateAnswer(Answer):
             "request_id": self.id,
             "choices": choices,
             "usage": usage(self.ask, runs, details=self.details),
-            "kv_transfer_params": run.kv_transfer_params,
+            **self.hand_off(run),
         }
 
     def tokens(self, index: int, run: Run, start: int, stop: int) -> bytes:

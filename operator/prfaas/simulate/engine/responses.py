@@ -15,8 +15,8 @@ class ResponsesAnswer(Answer):
 
     prefix = "resp_"
 
-    def __init__(self, ask: Ask, *, details: bool) -> None:
-        super().__init__(ask, details=details)
+    def __init__(self, ask: Ask, *, details: bool, hands_off: bool) -> None:
+        super().__init__(ask, details=details, hands_off=hands_off)
         self._number = -1
 
     def _object(self, status: str, output: list[object], shown: object) -> dict[str, object]:
@@ -87,7 +87,7 @@ class ResponsesAnswer(Answer):
         (run,) = runs
         item = self._item(run, made=run.sequence.made, status="completed")
         response = self._object(self._status(run), [item], self._usage(run))
-        return {**response, "kv_transfer_params": run.kv_transfer_params}
+        return {**response, **self.hand_off(run)}
 
     def _event(self, kind: str, **fields: object) -> bytes:
         self._number += 1
