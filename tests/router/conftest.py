@@ -192,6 +192,6 @@ async def pair(fleet: Fleet) -> Fleet:
     return fleet
 
 
-def prompt(tokens: int) -> list[int]:
-    """A prompt as token ids, so that its length is exact."""
-    return [(7 * i) % 30000 for i in range(tokens)]
+def prompt(tokens: int, kind: int = 0) -> list[int]:
+    """A prompt as token ids, so that its length is exact; another `kind` shares no prefix with it."""
+    return [(7 * i + kind) % 30000 for i in range(tokens)]

@@ -49,6 +49,7 @@ class RecordingEngine:
     decode_seconds: float = 0.0
     events: int = 4
     event_seconds: float = 0.0
+    metrics: str = ""
     aborted: list[str] = field(default_factory=list)
     _runner: web.ServerRunner | None = None
 
@@ -73,6 +74,8 @@ class RecordingEngine:
         self.seen.append(seen)
         if request.path == "/health":
             return web.Response(status=200 if self.healthy else 503)
+        if request.path == "/metrics":
+            return web.Response(text=self.metrics)
         if request.path == "/v1/models":
             return web.json_response({"object": "list", "data": [{"id": "m"}]})
         if request.path == "/abort_request":

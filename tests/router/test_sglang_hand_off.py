@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-
 from tests.router.conftest import Fleet, prompt, until
 
 SGLANG = {"engine": "sglang", "connector": "mooncake", "engine_version": "0.5.9"}

@@ -62,7 +62,10 @@ class Admin:
         return web.Response(body=expose(self._router), headers=headers)
 
     async def _report(self, request: web.BaseRequest) -> web.Response:
-        await self._router.engine.healthy()
+        router = self._router
+        await router.engine.healthy()
+        if router.counters.streams or router.last_request > router.watch.read_at or router.watch.running:
+            await router.watch.refresh()
         return web.Response(body=encode_report(make_report(self._router)), content_type="application/json")
 
     async def _recent(self, request: web.BaseRequest) -> web.Response:

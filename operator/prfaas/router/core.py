@@ -23,6 +23,8 @@ from prfaas.router.tables import TableStore
 from prfaas.router.tokens import TokenEstimator
 from prfaas.router.unfetched import Unfetched
 from prfaas.router.upstream import Upstream
+from prfaas.router.watch import EngineWatch
+from prfaas.router.window import ProofWindow
 
 
 @dataclass(slots=True)
@@ -40,6 +42,8 @@ class Router:
     gate: Gate
     keys: Keys
     unfetched: Unfetched
+    watch: EngineWatch
+    window: ProofWindow
     loop: asyncio.AbstractEventLoop
     estimator: TokenEstimator = field(default_factory=TokenEstimator)
     counters: Counters = field(default_factory=Counters)
@@ -91,6 +95,7 @@ class Router:
             self.gate.passes = dialect.facts.order is Order.CONCURRENT
             self.engine.health_path = dialect.facts.paths.health
             self.unfetched.lease_seconds = dialect.facts.lease.seconds
+            self.watch.follow(dialect.facts.metrics)
 
 
 def make_router(config: RouterConfig) -> Router:
@@ -99,7 +104,8 @@ def make_router(config: RouterConfig) -> Router:
     upstream = Upstream()
     tables = TableStore(pool=config.pool, instance=config.instance)
     peers = Peers(own_pool=config.pool, instance=config.instance)
-    links, prefix = Links(), PrefixIndex()
+    links, prefix, engine = Links(), PrefixIndex(), OwnEngine(upstream, config.engine)
+    watch = EngineWatch(engine, links, loop.time)
     router = Router(
         config=config,
         upstream=upstream,
@@ -108,10 +114,12 @@ def make_router(config: RouterConfig) -> Router:
         links=links,
         prefix=prefix,
         decider=Decider(tables=tables, peers=peers, links=links, prefix=prefix),
-        engine=OwnEngine(upstream, config.engine),
+        engine=engine,
         gate=Gate(loop.time),
         keys=Keys(config.key_file),
         unfetched=Unfetched(loop.time),
+        watch=watch,
+        window=ProofWindow(watch, loop.time),
         loop=loop,
         started=loop.time(),
     )

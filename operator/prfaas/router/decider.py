@@ -32,6 +32,10 @@ class Plan:
     uncached_tokens: int
     threshold_tokens: int
     effective_threshold_tokens: float
+    in_place_cached_tokens: int = 0
+    """What the decode engine is believed to hold of the prompt: it does not cross the link."""
+    peer_uncached_tokens: int = 0
+    """What `peer` is believed to lack."""
 
 
 @dataclass(slots=True)
@@ -43,6 +47,11 @@ class _Seen:
     in_place_cached: int = 0
     incompatible: int = 0
     unusable_pools: int = 0
+
+    def cached_by(self, candidate: str | None) -> int:
+        """Usable cached tokens at one candidate."""
+        everyone = (*self.local, *(c for group in self.remotes.values() for c in group))
+        return next((c.cached_tokens for c in everyone if c.id == candidate), 0)
 
 
 class Decider:
@@ -103,7 +112,7 @@ class Decider:
         remote = place is Place.REMOTE
         snapshot = self._snapshot(ask, seen, control, remote=remote, local=not remote)
         rule = Rule(mode="Always" if remote else "Never", threshold_tokens=control.tokens, in_place_tokens=-1)
-        return self._as_plan(ask, decide(snapshot, rule), control, Reason.FALLBACK)
+        return self._as_plan(ask, decide(snapshot, rule), control, Reason.FALLBACK, seen)
 
     def _ruled(
         self, ask: Ask, topology: Topology, control: Control, tried: frozenset[str], now: float
@@ -126,9 +135,9 @@ class Decider:
             reason = Reason.INCOMPATIBLE
         elif reason is Reason.NO_REMOTE and seen.unusable_pools:
             reason = Reason.OVER_BUDGET
-        return self._as_plan(ask, decision, control, reason)
+        return self._as_plan(ask, decision, control, reason, seen)
 
-    def _as_plan(self, ask: Ask, decision: Decision, control: Control, reason: Reason) -> Plan:
+    def _as_plan(self, ask: Ask, decision: Decision, control: Control, reason: Reason, seen: _Seen) -> Plan:
         peer = self._peers.get(decision.candidate) if decision.candidate else None
         return Plan(
             place=decision.place,
@@ -140,6 +149,8 @@ class Decider:
             uncached_tokens=decision.uncached_tokens,
             threshold_tokens=control.tokens,
             effective_threshold_tokens=decision.effective_threshold_tokens,
+            in_place_cached_tokens=seen.in_place_cached,
+            peer_uncached_tokens=max(1, ask.total_tokens - seen.cached_by(decision.candidate)),
         )
 
     def _candidates(

@@ -21,6 +21,7 @@ from prfaas.router.legs import Begun, HandOffFailed, decode_leg, prefill_leg
 from prfaas.router.outcomes import HandOff
 from prfaas.router.peers import Peer
 from prfaas.router.upstream import request_head
+from prfaas.router.window import Waiting, keep_judging
 
 ABORT_SECONDS = 5.0
 PREFILL_TAIL_SECONDS = 5.0
@@ -47,8 +48,10 @@ async def fly(router: Router, ask: Ask, plan: Plan, hand_off: HandOff, *, second
     dialect, peer = router.decider.dialect(), plan.peer
     if dialect is None or peer is None:
         raise HandOffFailed("dialect", "no dialect or no prefill instance", blame=False)
+    if not router.watch.based:
+        await router.watch.refresh()
     legs = dialect.begin(ask.call, ask.body, peer=_bootstrap(peer), entropy=secrets.randbits(192))
-    peer.sent(router.now(), peer.curve.seconds(plan.uncached_tokens) if peer.curve else 0.0)
+    peer.sent(router.now(), peer.curve.seconds(plan.peer_uncached_tokens) if peer.curve else 0.0)
     if dialect.facts.overlap is not Overlap.NONE:
         hand_off.may_move()
     if dialect.facts.order is Order.SERIES:
@@ -79,7 +82,7 @@ async def _series(
 ) -> Flight:
     begun_at = router.now()
     ticket = await prefill_leg(
-        router, ask, hand_off.peer, legs, uncached=plan.uncached_tokens, seconds=seconds
+        router, ask, hand_off.peer, legs, uncached=plan.peer_uncached_tokens, seconds=seconds
     )
     answered = router.now()
     router.counters.prefill_leg.observe(answered - begun_at)
@@ -87,9 +90,39 @@ async def _series(
     usage = _usage_edit(ask, dialect)
     body = ask.body.with_edit(dialect.decode(ask.call, ask.body, ticket).then(usage))
     left = max(0.05, seconds - (answered - begun_at))
-    begun = await decode_leg(router, ask, legs, body, seconds=left)
+    begun = await _proven_decode(router, ask, plan, hand_off, dialect, legs, body, ticket, left)
     hand_off.peer.fetched.append(ask.id)
     return Flight(hand_off, dialect, legs, begun, ticket, None, strip_usage=not usage.empty)
+
+
+async def _proven_decode(
+    router: Router,
+    ask: Ask,
+    plan: Plan,
+    hand_off: HandOff,
+    dialect: Dialect,
+    legs: Legs,
+    body: bytes,
+    ticket: Ticket,
+    seconds: float,
+) -> Begun:
+    """The decode leg; where only the engine's counters prove the transfer, inside their window."""
+    series = dialect.facts.metrics.external_tokens
+    if dialect.facts.evidence is not Evidence.WINDOW_ONLY or series is None:
+        return await decode_leg(router, ask, legs, body, seconds=seconds)
+    await router.window.begin(series.name)
+    waiting = None
+    try:
+        begun = await decode_leg(router, ask, legs, body, seconds=seconds)
+        counted = ticket.usage.prompt_tokens if ticket.usage else None
+        tokens = max(1, (counted or ask.total_tokens) - plan.in_place_cached_tokens - 1)
+        waiting = Waiting(tokens, router.now(), hand_off.proven)
+    finally:
+        idle = router.window.waiting == 0
+        router.window.end(waiting)
+        if waiting is not None and idle:
+            router.spawn(keep_judging(router.window, series.name))
+    return begun
 
 
 async def _concurrent(
@@ -99,7 +132,7 @@ async def _concurrent(
         raise HandOffFailed("dialect", "a concurrent hand-off without a decode leg", blame=False)
     body = ask.body.with_edit(legs.decode)
     prefill = router.loop.create_task(
-        prefill_leg(router, ask, hand_off.peer, legs, uncached=plan.uncached_tokens, seconds=seconds)
+        prefill_leg(router, ask, hand_off.peer, legs, uncached=plan.peer_uncached_tokens, seconds=seconds)
     )
     prefill.add_done_callback(_looked_at)
     decode = router.loop.create_task(decode_leg(router, ask, legs, body, seconds=seconds))

@@ -40,6 +40,7 @@ def make_report(router: Router) -> Report:
         gate_running=router.gate.running,
         streams=counters.streams,
         unfetched=len(router.unfetched),
+        decode_running=router.watch.running,
         mean_tilt_tokens=round(counters.tilt_tokens / counters.tilted, 1) if counters.tilted else 0.0,
     )
 

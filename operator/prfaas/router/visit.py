@@ -8,7 +8,7 @@ from aiohttp import web
 from prfaas.api.meta import HEADER_INSTANCE, HEADER_OUTCOME, HEADER_PATH, HEADER_REASON
 from prfaas.api.report import Outcome
 from prfaas.engines.edit import Edit
-from prfaas.engines.proof import Usage, read_usage
+from prfaas.engines.proof import Evidence, Usage, read_usage
 from prfaas.policy.types import Place
 from prfaas.router.answer import Answer, Exchange, UpstreamError
 from prfaas.router.ask import Ask
@@ -51,17 +51,17 @@ async def hand_off(router: Router, visit: Visit, ask: Ask, plan: Plan) -> web.St
     peer = plan.peer
     assert peer is not None
     law = router.tables.law(router.config.pool)
-    held = ask.total_tokens - plan.uncached_tokens
     attempt = HandOff(
         place=plan.place,
         peer=peer,
         link=router.links.of(peer.instance.pool) if peer.remote else None,
-        predicted_bytes=law.payload_bytes(ask.total_tokens, held) if law else 0.0,
+        predicted_bytes=law.payload_bytes(ask.total_tokens, plan.in_place_cached_tokens) if law else 0.0,
         counters=router.counters,
     )
     record = visit.record
     record.instance, record.pool = peer.instance.id, peer.instance.pool if peer.remote else ""
     record.predicted_bytes = round(attempt.bytes)
+    attempt.on_settle = lambda outcome: setattr(record, "outcome", outcome)
     flight: Flight | None = None
     try:
         flight = await fly(router, ask, plan, attempt, seconds=visit.left(router))
@@ -81,7 +81,6 @@ async def hand_off(router: Router, visit: Visit, ask: Ask, plan: Plan) -> web.St
     finally:
         if flight is not None:
             flight.begun.answer.close()
-        record.outcome = attempt.outcome or ""
 
 
 async def _finish(router: Router, visit: Visit, ask: Ask, plan: Plan, flight: Flight) -> web.StreamResponse:
@@ -125,12 +124,17 @@ async def _settle(
         block_tokens=flight.ticket.block_tokens if flight.ticket else 16,
         details_seen=router.details_seen,
     )
-    flight.hand_off.settle(outcome, now)
-    record.outcome = outcome
+    attempt = flight.hand_off
+    if outcome == "unverified" and flight.dialect.facts.evidence is Evidence.WINDOW_ONLY:
+        attempt.await_proof(now)
+    else:
+        attempt.settle(outcome, now)
+    if outcome in ("verified", "unverified"):
+        router.watch.moved(attempt.link.pool if attempt.link else "", attempt.bytes)
     record.place = (Place.IN_PLACE if outcome == "recomputed" else plan.place).value
     _learn(router, ask, record, usage)
     if outcome != "failed":
-        router.prefix.record(ask.hashes, flight.hand_off.peer.instance.id, now)
+        router.prefix.record(ask.hashes, attempt.peer.instance.id, now)
         router.prefix.record(ask.hashes, router.config.instance, now)
     return outcome
 
