@@ -127,7 +127,7 @@ class ThresholdMove(ApiModel):
     """One change of the threshold."""
 
     time: Time
-    """When."""
+    """When it changed."""
     from_tokens: Length
     """Threshold before."""
     to_tokens: Length
