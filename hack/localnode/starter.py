@@ -30,7 +30,9 @@ EXIT_CANNOT_START = 128
 """Exit code of a container whose command cannot be executed (containerd reports StartError)."""
 
 FAILURE_SHOWN_SECONDS = 1.0
-"""How long a failed pull is shown as such before it is shown as back-off; the kubelet's next sync changes it."""
+"""How long a failed pull is shown as such before it is shown as back-off; the kubelet's next sync
+changes it.
+"""
 
 
 class NotStarted(Exception):

@@ -1,4 +1,4 @@
-"""Native sidecars (Kubernetes documentation: "Sidecar Containers"; kubelet's kuberuntime_termination_order.go)."""
+"""Native sidecars (documentation: "Sidecar Containers"; kubelet's kuberuntime_termination_order.go)."""
 
 import asyncio
 
