@@ -23,8 +23,9 @@ REACH = 10.0
 """t is not set below the median length over this, so that the tilt, clamped at a factor of 12, can still keep
 half of the prompts local when the remote side or the link fails.
 """
+_SHARE = 0.8
 _CORRECTION = 5.0
-"""The mean tilt is taken into account times min(1, this * (1 - utilization))."""
+"""The mean tilt is taken into account times _SHARE min(1, this * (1 - utilization))."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +77,7 @@ def find_target(
     if gain > 0 and deployment.remotes and prefill_instances > 0:
         tokens = _before_tilt(table, rate, prefill_instances, index, gain, float(worst[index]))
     return Target(
-        tokens=tokens,
+        tokens=max(1.0, tokens),
         effective_tokens=effective,
         ttft_mean=float(mean[index]),
         stable=stable,
@@ -112,9 +113,9 @@ def _before_tilt(
     remote = max(deployment.remotes, key=lambda r: r.instances)
     table_d = saving(deployment.pd.hardware.prefill, remote.hardware.prefill)
     local_work, remote_work = table.backlogs(rate, prefill_instances, index)
-    weight = min(1.0, max(0.0, _CORRECTION * (1 - worst)))
+    weight = _SHARE * min(1.0, max(0.0, _CORRECTION * (1 - worst)))
     if weight <= 0 or not np.isfinite(local_work + remote_work):
         return effective
     shift = gain * weight * (remote_work - local_work)
     least = deployment.workload.lengths.quantile(0.5) / REACH
-    return max(min(least, effective), table_d.inverse(table_d.value(effective) - shift))
+    return max(least, table_d.inverse(table_d.value(effective) - shift))

@@ -6,6 +6,7 @@ from prfaas.model.solver import evaluate, solve
 from prfaas.policy.types import Rule
 from prfaas.simulate.arrivals import DrawnArrivals, RecordedArrivals
 from prfaas.simulate.changes import schedule_changes
+from prfaas.simulate.control import Informed, Operator
 from prfaas.simulate.results import Result, summarize
 from prfaas.simulate.scenario import Scenario
 from prfaas.simulate.world import World
@@ -18,6 +19,11 @@ def simulate(scenario: Scenario, arrivals: DrawnArrivals | RecordedArrivals | No
     if scenario.policy == "length-blind":
         world.blind_share = balanced_share(scenario)
     schedule_changes(world)
+    operator = (
+        Informed(world) if scenario.informed else Operator(world) if scenario.policy == "auto" else None
+    )
+    if operator is not None and scenario.deployment.remotes:
+        operator.start()
     world.run()
     slo = scenario.deployment.slo
     result = summarize(
@@ -28,6 +34,8 @@ def simulate(scenario: Scenario, arrivals: DrawnArrivals | RecordedArrivals | No
         tokens_per_second=slo.tokens_per_second,
         keep=scenario.keep_requests,
     )
+    if operator is not None:
+        result.threshold_moves = operator.moves
     if result.requests:
         result.cpu_micros_per_request = (process_time() - began) / result.requests * 1e6
     return result
