@@ -25,6 +25,8 @@ class Breaker:
         self.open = False
         self.last_contact = float("-inf")
         """time.monotonic() of the last answer of any kind below 500."""
+        self._in_flight = 0
+        self._waiting_since = float("-inf")
         self.forbidden = False
         """A call was refused for want of permission since this was last reset."""
 
@@ -35,10 +37,14 @@ class Breaker:
             raise Unreachable(
                 f"cluster {self._name} does not answer; waiting until it does", cause="CircuitOpen"
             )
+        if self._in_flight == 0:
+            self._waiting_since = self._clock()
+        self._in_flight += 1
 
     def after(self, method: str, path: str, error: ApiError | None, seconds: float) -> None:
         """Learn from one attempt. An answer of 5xx is neither good nor bad: the probe decides."""
         del method, path, seconds
+        self._in_flight -= 1
         if error is None or 0 < error.status < 500:
             self.last_contact = self._clock()
             self._failures = 0
@@ -48,6 +54,12 @@ class Breaker:
             self._failures += 1
             if self._failures >= MAX_FAILURES:
                 self.trip()
+
+    def stalled_seconds(self) -> float:
+        """How long calls have been waiting without any answer."""
+        if self._in_flight <= 0:
+            return 0.0
+        return self._clock() - max(self._waiting_since, self.last_contact)
 
     def trip(self) -> None:
         """Open the circuit."""

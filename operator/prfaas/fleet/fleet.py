@@ -7,7 +7,12 @@ one that works; nothing is done in a cluster that turns out to be another one th
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
 
-from prfaas.api.meta import LABEL_OWNER_UID
+from prfaas.api.meta import (
+    ANNOTATION_OWNER_KIND,
+    ANNOTATION_OWNER_NAME,
+    ANNOTATION_OWNER_NAMESPACE,
+    LABEL_OWNER_UID,
+)
 from prfaas.fleet.member import Member
 from prfaas.fleet.source import Refused, Source, SourceRules, secret_name, source_allowed, source_of
 from prfaas.fleet.state import ClusterState, ClusterUnavailable
@@ -23,6 +28,8 @@ FOLLOWED: tuple[Resource, ...] = (PODS, REPLICASETS, CONFIGMAPS)
 """What is followed by default."""
 OWNER = "owner"
 """Index of informers' stores: value of the label prfaas.io/owner-uid."""
+OWNER_NAME = "owner-name"
+"""Index of informers' stores: `kind/namespace/name` of the owner, from the annotations."""
 
 OnState = Callable[[ClusterState], None]
 OnObject = Callable[[str, Resource, Change, Obj | None, Obj | None], None]
@@ -123,7 +130,7 @@ class Fleet:
                 informers[resource].start()
 
     def store(self, key: str, resource: Resource) -> Store | None:
-        """The local copy, with index `OWNER`; None until it is complete for the first time."""
+        """The local copy (indexes: `OWNER`, `OWNER_NAME`); None until it is complete for the first time."""
         informer = self._informers.get(key, {}).get(resource)
         return informer.store if informer is not None and informer.synced.is_set() else None
 
@@ -221,7 +228,7 @@ class Fleet:
             namespace=member.namespace,
             label_selector=LABEL_OWNER_UID,
             on_change=changed,
-            indexes={OWNER: _owners},
+            indexes={OWNER: _owners, OWNER_NAME: _owner_names},
         )
 
     def _tell(self, state: ClusterState) -> None:
@@ -239,3 +246,12 @@ _KEEPS = frozenset({"SecretMissing", "KubeconfigInvalid"})
 def _owners(obj: Obj) -> list[str]:
     owner = (obj["metadata"].get("labels") or {}).get(LABEL_OWNER_UID)
     return [owner] if owner else []
+
+
+def _owner_names(obj: Obj) -> list[str]:
+    annotations = obj["metadata"].get("annotations") or {}
+    parts = [
+        annotations.get(name)
+        for name in (ANNOTATION_OWNER_KIND, ANNOTATION_OWNER_NAMESPACE, ANNOTATION_OWNER_NAME)
+    ]
+    return ["/".join(str(part) for part in parts)] if all(parts) else []

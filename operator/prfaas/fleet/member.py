@@ -27,11 +27,16 @@ PROBE_SECONDS = 5.0
 RETRY_SECONDS = 2.0
 """Between probes of one that does not answer."""
 PROBE_TIMEOUT_SECONDS = 3.0
+STALL_SECONDS = 1.5
+"""Calls that wait this long without any answer bring the next probe forward."""
+GLANCE_SECONDS = 1.0
+"""How often that is looked at."""
 REQUEST_SECONDS = 10.0
 """Limit of a call to a member cluster."""
 ACCESS_SECONDS = 600.0
 """Between checks of permissions when all is well; when something is missing or was refused, sooner."""
 ACCESS_RETRY_SECONDS = 30.0
+ACCESS_TIMEOUT_SECONDS = 10.0
 
 _log = logging.getLogger(__name__)
 
@@ -132,15 +137,24 @@ class Member:
 
     async def _run(self) -> None:
         while True:
-            seconds = PROBE_SECONDS if self._reason == "Connected" else RETRY_SECONDS
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds * (0.8 + 0.4 * random.random())):
-                    await self._hurry.wait()
-            self._hurry.clear()
+            await self._until_due()
             try:
                 await self.check()
             except Exception:
                 _log.exception("probe of cluster %s failed", self.key)
+
+    async def _until_due(self) -> None:
+        """Wait for the next probe: in time, or sooner if calls get no answer."""
+        seconds = PROBE_SECONDS if self._reason == "Connected" else RETRY_SECONDS
+        due = time.monotonic() + seconds * (0.8 + 0.4 * random.random())
+        while (left := due - time.monotonic()) > 0:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, GLANCE_SECONDS)):
+                    await self._hurry.wait()
+                    break
+            if self.breaker.stalled_seconds() > STALL_SECONDS and not self.breaker.open:
+                break
+        self._hurry.clear()
 
     def _answered(self, found: Probe) -> None:
         self._probe = found
@@ -168,9 +182,14 @@ class Member:
             self._reason = "Unauthorized"
             server = self.source.connection.server
             self._message = f"{server} refuses the credentials of {self.source.origin}. Renew them."
-        elif self.breaker.last_contact < began or self.breaker.open:
+        elif self._is_dead(error, began):
             self.breaker.trip()
             self._reason, self._message = "Unreachable", _unreachable(error)
+
+    def _is_dead(self, error: ApiError, began: float) -> bool:
+        """A probe that got lost while other calls were answered is no proof; a wrong answer is."""
+        lost = isinstance(error, Unreachable) and not self.breaker.open
+        return not lost or self.breaker.last_contact < began
 
     def _opened(self) -> None:
         self.client.transport.abandon()
@@ -185,9 +204,12 @@ class Member:
 
     async def _check_access(self) -> None:
         try:
-            self._access = await check_access(self.client, self.namespace)
-        except ApiError as error:
-            self._access = Access("Unknown", f"Permissions could not be checked: {error.message}")
+            async with asyncio.timeout(ACCESS_TIMEOUT_SECONDS):
+                self._access = await check_access(self.client, self.namespace)
+        except (ApiError, TimeoutError) as error:
+            self._access = Access(
+                "Unknown", f"Permissions could not be checked: {error or 'no answer in time'}"
+            )
         self._access_at = time.monotonic()
         self.breaker.forbidden = False
 

@@ -135,6 +135,9 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             failure = unreachable(error, self.connection.server)
             raise failure from error
+        except asyncio.CancelledError:
+            failure = Unreachable("the caller gave up", cause="Cancelled")
+            raise
         finally:
             if failure is not None and not opened:
                 self._after("GET", path, failure, started)
