@@ -57,7 +57,17 @@ def send(client: ApiClient) -> Send:
 
 
 @pytest.fixture
-def samples() -> list[Manifest]:
+def sample_folders() -> dict[str, dict[tuple[str, str], Manifest]]:
+    """Objects of each sample by kind and name, by folder."""
+    folders: dict[str, dict[tuple[str, str], Manifest]] = {}
+    for path in sorted(SAMPLES.glob("*/*.yaml")):
+        for document in yaml.safe_load_all(path.read_text()):
+            key = (document["kind"], document["metadata"]["name"])
+            folders.setdefault(path.parent.name, {})[key] = document
+    return folders
+
+
+@pytest.fixture
+def samples(sample_folders: dict[str, dict[tuple[str, str], Manifest]]) -> list[Manifest]:
     """Every object of the samples."""
-    paths = sorted(SAMPLES.glob("*/*.yaml"))
-    return [document for path in paths for document in yaml.safe_load_all(path.read_text())]
+    return [manifest for objects in sample_folders.values() for manifest in objects.values()]

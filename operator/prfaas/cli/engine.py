@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 @click.option("--curve", default="", help="Prefill seconds by tokens: 1024:0.44,8192:0.72.")
 @click.option("--kv-fixed-bytes", type=click.IntRange(0), help="KV bytes of every sequence.")
 @click.option("--kv-bytes-per-token", type=click.IntRange(0), help="KV bytes per token.")
+@click.option(
+    "--kv-snapshot-tokens", type=click.IntRange(1), help="Distance of stored copies of the recurrent state."
+)
 @click.option("--prefill-concurrency", type=click.IntRange(1, 64))
 @click.option("--decode-slots", type=click.IntRange(1, 65_536))
 @click.option("--step-seconds", type=click.FloatRange(0, 60), help="Seconds of a decode step.")
@@ -107,6 +110,8 @@ def _physics(options: dict[str, Any]) -> "tuple[Speed, KvLaw]":
     """Speed and KV law: the profile's, or the default's, with what the options override."""
     from dataclasses import replace
 
+    from msgspec.structs import replace as replace_field
+
     from prfaas.model.curves import LatencyCurve
     from prfaas.model.kv import KvLaw, fixed_and_linear
     from prfaas.simulate.engine.config import EngineConfig
@@ -127,6 +132,11 @@ def _physics(options: dict[str, Any]) -> "tuple[Speed, KvLaw]":
     fixed, per_token = options.pop("kv_fixed_bytes"), options.pop("kv_bytes_per_token")
     if fixed is not None or per_token is not None:
         law = KvLaw(fixed_and_linear(fixed or 0, per_token or 0))
+    if snapshot := options.pop("kv_snapshot_tokens"):
+        groups = [
+            replace_field(g, snapshot_tokens=snapshot) if g.bytes_per_sequence else g for g in law.groups
+        ]
+        law = KvLaw(groups, wire_copies=law.wire_copies, prefix_block_tokens=options["block_tokens"])
     return speed, law
 
 
