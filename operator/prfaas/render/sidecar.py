@@ -20,7 +20,7 @@ NON_ROOT_USER = 65532
 """Used where the template makes the pod run as root: the number that distroless images call nonroot."""
 
 DEFAULT_RESOURCES: Obj = {
-    "requests": {"cpu": "250m", "memory": "256Mi"},
+    "requests": {"cpu": "100m", "memory": "128Mi"},
     "limits": {"memory": "1Gi"},
 }
 
@@ -63,7 +63,7 @@ def router_container(view: PoolView, *, slot: int, role: Role, drain_token: str)
         # The start-up probe holds the engine back until the router listens: the engine's probes need it.
         "startupProbe": _probe("/livez", period=1, failures=60),
         "livenessProbe": _probe("/livez", period=10, failures=3),
-        "readinessProbe": _probe("/readyz", period=2, failures=2),
+        "readinessProbe": _probe("/readyz", period=1, failures=3),
         "resources": dict(view.router.resources) or DEFAULT_RESOURCES,
         "securityContext": _security(view),
         "volumeMounts": mounts,

@@ -124,7 +124,7 @@ def _rows(
         state = _state(seen, listed)
         if state is None:
             continue
-        # What the spec says now holds for pods of the current revision; older ones are what they were made as.
+        # What the spec says now holds for pods of the current revision; older ones are as they were made.
         current = seen.revision == revisions.get(seen.role)
         identity = engine_identity(view) if current or not seen.engine else seen.engine
         rows.append(
