@@ -33,6 +33,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer((os.environ["POD_IP"], 8080), Handler).serve_forever()
 """
 
+LATE_LISTENER = """
+import os, socket, time
+time.sleep(2)
+listening = socket.create_server((os.environ["POD_IP"], 9000))
+time.sleep(999)
+"""
+
 
 def file_probe(name: str, **fields: object) -> dict[str, object]:
     """A probe that succeeds while a file exists."""
@@ -123,10 +130,9 @@ async def test_an_http_answer_of_400_or_more_is_a_failure(pods: Pods) -> None:
 
 
 async def test_tcp_probes_connect_to_the_pod(pods: Pods) -> None:
-    code = "import os, socket, time; time.sleep(2); s = socket.create_server((os.environ['POD_IP'], 9000)); time.sleep(999)"
     container = pods.container(
         "main",
-        command=["python3", "-c", code],
+        command=["python3", "-c", LATE_LISTENER],
         env=POD_IP,
         readinessProbe={"tcpSocket": {"port": 9000}, "periodSeconds": 1},
     )
