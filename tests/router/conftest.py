@@ -1,5 +1,6 @@
 """A small fleet on loopback: recording engines, each behind a real router with tables in files."""
 
+import asyncio
 import itertools
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,6 +11,7 @@ from typing import Any
 import aiohttp
 import msgspec
 import pytest
+import uvloop
 from tests.router.recording_engine import RecordingEngine
 
 from prfaas.api.tables import (
@@ -159,8 +161,6 @@ class Fleet:
 
 async def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
     """Wait for a condition; fails the test when it does not come true."""
-    import asyncio
-
     async with asyncio.timeout(seconds):
         while True:
             result = condition()
@@ -169,6 +169,12 @@ async def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
             if result:
                 return
             await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
+    """Routers run on uvloop, so do their tests."""
+    return uvloop.EventLoopPolicy()
 
 
 @pytest.fixture

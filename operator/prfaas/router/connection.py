@@ -6,6 +6,7 @@ timers of the event loop, because a task-based timeout per event costs more than
 
 import asyncio
 from collections.abc import Callable
+from typing import cast
 
 import httptools
 
@@ -38,8 +39,7 @@ class Connection(asyncio.Protocol):
         self.lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)
 
     async def exchange(self, exchange: Exchange, head_deadline: float, stall_seconds: float) -> Answer:
         """Send and wait for the head of the answer."""

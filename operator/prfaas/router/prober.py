@@ -18,6 +18,9 @@ from prfaas.router.upstream import request_head
 QUIET_SECONDS = 30.0
 """Without a request for so long, probes get rarer."""
 QUIET_FACTOR = 5.0
+UNREACHABLE_SECONDS = 0.5
+"""Between questions to an instance that does not answer: it may come back any moment, and costs nothing
+else."""
 TIMEOUT_SECONDS = 2.0
 MAX_FETCHED = 100
 """Request ids told in one probe (4 KB of header)."""
@@ -37,7 +40,8 @@ async def probe_peers(router: Router) -> None:
                 peer.next_probe = max(peer.next_probe, peer.heard + interval)
             if peer.next_probe <= now and not peer.probing:
                 peer.probing = True
-                peer.next_probe = now + interval * random.uniform(0.8, 1.2)
+                pause = interval if peer.reachable else min(interval, UNREACHABLE_SECONDS)
+                peer.next_probe = now + pause * random.uniform(0.8, 1.2)
                 router.spawn(_probe(router, peer))
             due = min(due, peer.next_probe)
         router.wake_prober.clear()
