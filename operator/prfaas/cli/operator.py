@@ -11,11 +11,11 @@ import click
 )
 @click.option("--context", "kube_context", help="Context of the kubeconfig; default: its current one.")
 @click.option(
-    "--namespace", "namespaces", multiple=True, help="Namespace of resources; may be repeated. Default: all."
+    "--namespace", "namespaces", multiple=True, help="Namespace of resources; repeatable. Default: all."
 )
 @click.option("--router-image", required=True, help="Image of the router sidecar where a pool names none.")
-@click.option("--metrics", "metrics_address", default="127.0.0.1:8080", show_default=True, metavar="HOST:PORT",
-              help="Where /livez, /readyz and /metrics are served.")  # fmt: skip
+@click.option("--metrics", "metrics_address", default="127.0.0.1:8080", show_default=True,
+              metavar="HOST:PORT", help="Where /livez, /readyz and /metrics are served.")  # fmt: skip
 @click.option("--lease", default="prfaas-operator", show_default=True, metavar="NAME[/NAMESPACE]",
               help="Lease that decides who acts. Namespace: the pod's own, else default.")  # fmt: skip
 @click.option(

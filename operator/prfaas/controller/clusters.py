@@ -3,6 +3,8 @@
 Secrets are not watched (that would need rights on all of them); they are read again every SECRET_SECONDS.
 """
 
+import asyncio
+import contextlib
 from dataclasses import dataclass
 
 from prfaas.api.conditions import ConditionType, Reason
@@ -17,12 +19,14 @@ from prfaas.controller.outcomes import Done, Outcome, Wait
 from prfaas.controller.references import pools_on
 from prfaas.controller.resolve import Problem, parse
 from prfaas.controller.status import Report
-from prfaas.fleet import ClusterState
+from prfaas.fleet import FOLLOWED, ClusterState
 from prfaas.kube.resources import Obj
 from prfaas.telemetry import definitions as d
 
 SECRET_SECONDS = 15.0
 """How often the Secret is read again."""
+SYNC_SECONDS = 3.0
+"""How long to wait for the caches of a cluster that was just connected."""
 
 _AUTHORIZED: dict[str, Reason] = {
     "SecretMissing": Reason.SECRET_NOT_FOUND,
@@ -88,8 +92,23 @@ class ClusterReconciler:
     async def _connect(self, raw: Obj) -> ClusterState:
         fleet = self.context.fleet
         state = await fleet.ensure(raw, await fleet.secret_of(raw))
-        fleet.follow(state.key)
+        if state.client is not None and not fleet.synced(state.key):
+            fleet.follow(state.key)
+            await self._wait_for_caches(state.key)
         return state
+
+    async def _wait_for_caches(self, cluster: str) -> None:
+        """Nothing tells when caches are complete: wait a little, then let the pools look again."""
+        namespace, _, name = cluster.partition("/")
+        informers = [self.context.fleet.informer(cluster, resource) for resource in FOLLOWED]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(SYNC_SECONDS):
+                for informer in informers:
+                    if informer is not None:
+                        await informer.synced.wait()
+        for pool in pools_on(self.context.hub, namespace, name):
+            self.context.enqueue(pool)
+            self.context.enqueue(pool.tables)
 
     def _conditions(
         self, raw: Obj, cluster: MemberCluster | Problem, state: ClusterState | None, pools: list[Key]

@@ -114,3 +114,8 @@ def find(conditions: Sequence[dict[str, Any]], condition_type: str) -> dict[str,
 def conditions_by_type(conditions: Iterable[Condition]) -> dict[str, Condition]:
     """Conditions by the word of their type."""
     return {condition.type.value: condition for condition in conditions}
+
+
+def reason_of(word: str) -> Reason:
+    """A reason read from an object; another release may know other words."""
+    return next((reason for reason in Reason if reason.value == word), Reason.NOT_CONTACTED)

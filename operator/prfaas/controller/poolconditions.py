@@ -5,12 +5,13 @@ While the cluster does not answer, everything that was said of the instances sta
 generation now wanted; after UNREACHABLE_SECONDS it is Unknown.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from prfaas.api.conditions import ConditionType, Reason
-from prfaas.controller.conditions import Condition, find
+from prfaas.controller.conditions import Condition, find, reason_of
 from prfaas.controller.context import UNREACHABLE_SECONDS
 from prfaas.controller.resolve import Problem
 from prfaas.controller.template import NOT_CHECKED, Verdict
@@ -170,13 +171,7 @@ def _carried(facts: Facts, type_: ConditionType) -> Condition:
         return Condition.of(
             type_, None, Reason.NOT_CONTACTED, f"MemberCluster {facts.cluster} has not answered yet."
         )
-    return Condition(
-        type_, before["status"], Reason[_reason_name(before["reason"])], before.get("message", "")
-    )
-
-
-def _reason_name(word: str) -> str:
-    return next((reason.name for reason in Reason if reason.value == word), Reason.NOT_CONTACTED.name)
+    return Condition(type_, before["status"], reason_of(before["reason"]), before.get("message", ""))
 
 
 def _template(facts: Facts) -> Condition:
@@ -208,10 +203,22 @@ def _roles_settled(facts: Facts) -> Condition:
     changing = [a for a in facts.plan.actions if getattr(a, "why", "") == "RoleChange"]
     if changing or Hold.ONE_CONVERSION in holds:
         return Condition.of(type_, False, Reason.CONVERTING, "An instance is changing its role.")
-    if facts.missing and not _settling(facts, type_):
-        counted = ", ".join(f"{count} {role}" for role, count in facts.missing.items())
-        return Condition.of(type_, False, Reason.ROLES_PENDING, f"Being made: {counted}.")
+    pending = _pending_roles(facts)
+    if pending:
+        return Condition.of(
+            type_, False, Reason.ROLES_PENDING, f"Slots do not match the roles wanted: {pending}."
+        )
     return Condition.of(type_, True, Reason.SETTLED, "Every instance has the role that it should have.")
+
+
+def _pending_roles(facts: Facts) -> str:
+    """Roles that have other slots than they should, in words. A slot without a pod is no matter here."""
+    have = Counter(slot.role for slot in facts.slots if not slot.deleting)
+    return ", ".join(
+        f"{have[role]} of {want.count} {role}"
+        for role, want in facts.roles.items()
+        if have[role] != want.count
+    )
 
 
 def _stalled(facts: Facts) -> Condition | None:

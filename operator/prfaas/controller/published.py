@@ -11,6 +11,8 @@ from prfaas.controller.keys import Key
 class Publication:
     """The tables of one pool as they are in its member cluster."""
 
+    read: bool = False
+    """Whether this process has looked at what is published."""
     topology: Topology | None = None
     control: Control | None = None
     problem: str = ""

@@ -9,7 +9,7 @@ from typing import Any
 from prfaas.api.conditions import ConditionType, Reason
 from prfaas.api.prefillroute import PrefillRoute
 from prfaas.api.tables import Instance, Topology
-from prfaas.controller.conditions import Condition, find
+from prfaas.controller.conditions import Condition, find, reason_of
 from prfaas.controller.context import UNREACHABLE_SECONDS, Context
 from prfaas.controller.keys import Key
 from prfaas.controller.outcomes import Done, Outcome, Terminal, Wait
@@ -79,6 +79,8 @@ class RouteReconciler:
         pool = Key("PDPool", namespace, route.spec.pd_pool_ref.name)
         publication = self.context.published.of(pool)
         published = _is_published(route, publication)
+        if problem is None and not publication.read and (before := _carried(raw)):
+            return before, (raw.get("status") or {}).get("threshold")
         conditions = [
             self._ready(pool, publication, problem, published),
             of(
@@ -126,6 +128,21 @@ class RouteReconciler:
                 ready, False, Reason.NEW_GENERATION, f"PDPool {pool.name} has no table of this route yet."
             )
         return of(ready, True, Reason.AVAILABLE, "The route is in the control table of its pool.")
+
+
+def _carried(raw: Obj) -> list[Condition]:
+    """What was said of this generation before, while this process has not seen the tables yet."""
+    status: dict[str, Any] = raw.get("status") or {}
+    if status.get("observedGeneration") != raw["metadata"]["generation"]:
+        return []
+    before = {c["type"]: c for c in status.get("conditions") or ()}
+    return [
+        Condition(
+            type_, before[type_]["status"], reason_of(before[type_]["reason"]), before[type_]["message"]
+        )
+        for type_ in ConditionType
+        if type_ in before
+    ]
 
 
 def _refused(problem: Problem) -> list[Condition]:

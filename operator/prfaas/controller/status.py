@@ -104,7 +104,8 @@ class StatusWriter:
         self._metrics.count(d.EVENTS, kind=kind, reason=reason)
 
     def _announce(self, kind: Kind, obj: Obj, change: Transition) -> None:
-        if change.type == ConditionType.RECONCILING or (change.before is None and change.after == "Unknown"):
+        first = change.before is None and change.type not in (ConditionType.READY, ConditionType.STALLED)
+        if first or change.type == ConditionType.RECONCILING:
             return
         message = f"{change.type} is now {change.after or 'gone'}: {change.message}".rstrip(": ")
         if change.after is None:

@@ -78,7 +78,7 @@ class TablesReconciler:
 
     async def _publish(self, pool: Key, raw: Obj, publisher: Publisher, anchor_uid: str) -> Outcome:
         published, resolved = self.context.published.of(pool), self._resolve(raw)
-        first = published.topology is None
+        first, published.read = not published.read, True
         published.topology = current = await publisher.read(Topology, topology_name(pool.name))
         if isinstance(resolved, Problem):
             return await self._thin_out(pool, publisher, current, anchor_uid)

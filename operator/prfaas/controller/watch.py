@@ -44,12 +44,15 @@ class Watch:
         """`start` runs before anything is watched, `stop` after the last watch ended; `heard` takes every
         event."""
         self._connection = connection
+        self._stop = stop
         self._namespaces = namespaces
         self._stop_flag = asyncio.Event()
         self.registry = kopf.OperatorRegistry()
         kopf.on.login(registry=self.registry)(self._login)
         kopf.on.startup(registry=self.registry, errors=kopf.ErrorsMode.PERMANENT)(_activity("start", start))
-        kopf.on.cleanup(registry=self.registry, errors=kopf.ErrorsMode.PERMANENT)(_activity("stop", stop))
+        kopf.on.cleanup(registry=self.registry, errors=kopf.ErrorsMode.PERMANENT)(
+            _activity("stop", self._end)
+        )
         for kind, plural in PLURALS.items():
             kopf.on.event(GROUP, VERSION, plural, registry=self.registry)(_listener(kind, heard))
 
@@ -67,6 +70,11 @@ class Watch:
             namespaces=self._namespaces,
             stop_flag=self._stop_flag,
         )
+
+    async def _end(self) -> None:
+        await self._stop()
+        # kopf's own waiter for the flag would otherwise hold up the exit for five seconds.
+        self._stop_flag.set()
 
     async def _login(self, **_: Any) -> kopf.ConnectionInfo:
         connection = self._connection

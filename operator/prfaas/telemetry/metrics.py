@@ -2,7 +2,14 @@
 
 from collections.abc import Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from prfaas.telemetry import definitions as d
 
@@ -14,6 +21,7 @@ class Metrics:
 
     def __init__(self) -> None:
         """Make an empty registry with every metric of `definitions`."""
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no annotation there
         self.registry = CollectorRegistry()
         self._collectors: dict[str, Collector] = {m.name: _make(m, self.registry) for m in d.DEFINITIONS}
 
