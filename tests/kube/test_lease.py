@@ -85,17 +85,18 @@ async def test_a_leader_that_was_stopped_knows_before_its_next_action(
 ) -> None:
     one, _ = pair
     await one.step()
-    client.gates.append(LeaseGate(one.elector))
-    await client.create(CONFIGMAPS, {"metadata": {"name": "a", "namespace": namespace}})
-    one.clock.now += 6.9
-    assert one.elector.holds()
-    one.clock.now += 0.2
-    assert not one.elector.holds()
-    with pytest.raises(LeadershipLost):
-        one.elector.check()
-    with pytest.raises(LeadershipLost):
-        await client.delete(CONFIGMAPS, "a", namespace=namespace)
-    assert await client.get(CONFIGMAPS, "a", namespace=namespace)
+    async with ApiClient(client.connection) as guarded:
+        guarded.gates.append(LeaseGate(one.elector))
+        await guarded.create(CONFIGMAPS, {"metadata": {"name": "a", "namespace": namespace}})
+        one.clock.now += 6.9
+        assert one.elector.holds()
+        one.clock.now += 0.2
+        assert not one.elector.holds()
+        with pytest.raises(LeadershipLost):
+            one.elector.check()
+        with pytest.raises(LeadershipLost):
+            await guarded.delete(CONFIGMAPS, "a", namespace=namespace)
+        assert await guarded.get(CONFIGMAPS, "a", namespace=namespace)
 
 
 async def test_a_takeover_needs_a_whole_lease_without_a_renewal_and_raises_the_token(

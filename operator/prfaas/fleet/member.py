@@ -183,8 +183,8 @@ class Member:
             server = self.source.connection.server
             self._message = f"{server} refuses the credentials of {self.source.origin}. Renew them."
         elif self._is_dead(error, began):
-            self.breaker.trip()
             self._reason, self._message = "Unreachable", _unreachable(error)
+            self.breaker.trip()
 
     def _is_dead(self, error: ApiError, began: float) -> bool:
         """A probe that got lost while other calls were answered is no proof; a wrong answer is."""
@@ -193,9 +193,11 @@ class Member:
 
     def _opened(self) -> None:
         self.client.transport.abandon()
-        self._reason, self._message = "Unreachable", f"{self.source.connection.server} does not answer."
-        self._hurry.set()
-        self.tell()
+        if self._reason == "Connected":
+            self._reason = "Unreachable"
+            self._message = f"{self.source.connection.server} does not answer."
+            self._hurry.set()
+            self.tell()
 
     def _access_due(self) -> bool:
         age = time.monotonic() - self._access_at
