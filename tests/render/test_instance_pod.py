@@ -155,3 +155,24 @@ def test_rendering_leaves_the_template_as_it_was() -> None:
     dry_run_pod(PD_VIEW, "prefill")
 
     assert repr(PD_VIEW.template) == before
+
+
+def test_an_sglang_engine_on_the_pod_address_shares_a_key_with_its_router_alone() -> None:
+    sglang = with_engine(
+        replace(PRFAAS_VIEW, engine=replace(PRFAAS_VIEW.engine, type="sglang")), args=["--host", "$(POD_IP)"]
+    )
+
+    def keys(slot: int) -> dict[str, str]:
+        rendered = slot_replica_set(sglang, slot=slot, role="prefill", drain_token=f"t{slot}", anchor_uid="u")
+        spec = rendered["spec"]["template"]["spec"]
+        return {
+            container["name"]: entry["value"]
+            for container in (*spec["containers"], *spec["initContainers"])
+            for entry in container["env"]
+            if entry["name"] == "PRFAAS_ENGINE_KEY"
+        }
+
+    assert keys(0)["engine"] == keys(0)["router"] != keys(1)["router"]
+    assert "t0" not in keys(0)["engine"]
+    assert "http://$(POD_IP):8100" in router_of(sglang)["args"]
+    assert "PRFAAS_ENGINE_KEY" not in str(spec_of(PRFAAS_VIEW))

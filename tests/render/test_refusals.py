@@ -61,10 +61,13 @@ def test_an_engine_container_that_cannot_work_is_refused(fields: dict[str, Any],
     assert words in sentence
 
 
-def test_an_sglang_engine_may_listen_on_the_pod_address() -> None:
+def test_an_sglang_engine_may_listen_on_the_pod_address_with_the_key_of_its_slot() -> None:
     sglang = replace(PRFAAS_VIEW, engine=replace(PRFAAS_VIEW.engine, type="sglang"))
+    host, key = "--host=$(POD_IP)", "--api-key=$(PRFAAS_ENGINE_KEY)"
 
-    assert refusals(with_engine(sglang, args=["--host", "$(POD_IP)"])) == ()
+    assert refusals(with_engine(sglang, args=[host, key])) == ()
+    (sentence,) = refusals(with_engine(sglang, args=[host]))
+    assert "--api-key=$(PRFAAS_ENGINE_KEY)" in sentence
 
 
 def test_a_patch_that_breaks_one_role_is_refused_and_the_role_is_named() -> None:

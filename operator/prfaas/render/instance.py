@@ -20,11 +20,12 @@ from prfaas.api.meta import (
 )
 from prfaas.api.tables import Role
 from prfaas.render.access import service_account_name
+from prfaas.render.engineargs import LOOPBACK, engine_host
 from prfaas.render.ownership import owner_annotations, owner_labels
 from prfaas.render.patches import merge
 from prfaas.render.pool import Obj, PoolView
 from prfaas.render.probes import drain_hook, rewrite_probes
-from prfaas.render.sidecar import downward_env, router_container, router_volumes
+from prfaas.render.sidecar import downward_env, engine_key_env, router_container, router_volumes
 
 GRACE_SECONDS = 30
 """Added to the drain timeout for the pod's grace period: ending the engine, then the router."""
@@ -75,10 +76,19 @@ def pod_template(
     annotations = own_keys(metadata.get("annotations")) | owner_annotations(view.owner)
     annotations[ANNOTATION_ENGINE] = engine_identity(view)
     spec = engine_spec(view, template, slot=slot, role=role, drain_token=drain_token)
-    router = router_container(view, slot=slot, role=role, drain_token=drain_token)
+    router = router_container(
+        view, slot=slot, role=role, drain_token=drain_token, engine_host=_engine_host(template)
+    )
     spec["initContainers"] = [*spec.get("initContainers", []), router]
     spec["volumes"] = [*spec.get("volumes", []), *router_volumes(view)]
     return {"metadata": {"labels": labels, "annotations": annotations}, "spec": spec}
+
+
+def _engine_host(template: Mapping[str, Any]) -> str:
+    for container in (template.get("spec") or {}).get("containers") or []:
+        if container.get("name") == CONTAINER_ENGINE:
+            return engine_host(container)
+    return LOOPBACK[0]
 
 
 def engine_spec(
@@ -89,7 +99,7 @@ def engine_spec(
     env = downward_env(view, slot=slot, role=role)
     for group in ("containers", "initContainers"):
         if spec.get(group):
-            spec[group] = [_equip(container, env, drain_token) for container in spec[group]]
+            spec[group] = [_equip(view, container, env, drain_token) for container in spec[group]]
     secrets = [*spec.get("imagePullSecrets", []), *({"name": name} for name in view.pull_secrets)]
     if secrets:
         spec["imagePullSecrets"] = list({secret["name"]: secret for secret in secrets}.values())
@@ -99,8 +109,10 @@ def engine_spec(
     return spec
 
 
-def _equip(container: Mapping[str, Any], env: list[Obj], drain_token: str) -> Obj:
+def _equip(view: PoolView, container: Mapping[str, Any], env: list[Obj], drain_token: str) -> Obj:
     """A container with our environment first (so that its own may refer to it), and the engine's hooks."""
+    if container.get("name") == CONTAINER_ENGINE:
+        env = env + engine_key_env(view, drain_token)
     ours = {entry["name"] for entry in env}
     equipped = dict(container)
     equipped["env"] = env + [entry for entry in container.get("env", []) if entry["name"] not in ours]

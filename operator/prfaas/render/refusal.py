@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from prfaas.api.meta import CONTAINER_ENGINE, CONTAINER_ROUTER, PORT_ROUTER_ADMIN
+from prfaas.render.engineargs import LOOPBACK, option
 from prfaas.render.instance import role_template
 from prfaas.render.pool import PoolView
-from prfaas.render.sidecar import KEY_PATH
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from prfaas.render.sidecar import ENV_ENGINE_KEY, KEY_PATH
 
 
 def refusals(view: PoolView) -> tuple[str, ...]:
@@ -65,22 +64,14 @@ def _container(view: PoolView, container: Mapping[str, Any]) -> Iterator[str]:
 def _engine(view: PoolView, engine: Mapping[str, Any]) -> Iterator[str]:
     if (engine.get("lifecycle") or {}).get("preStop"):
         yield "The engine has a preStop hook: that hook is how the operator drains instances."
-    words = [*(engine.get("command") or []), *(engine.get("args") or [])]
-    host, port = _option(words, "--host"), _option(words, "--port")
-    if view.engine.type == "vllm" and host is not None and host not in _LOOPBACK:
-        yield f"The engine listens on {host}, which leads around the router: give it --host 127.0.0.1."
+    host, port = option(engine, "--host"), option(engine, "--port")
+    if host is not None and host not in LOOPBACK:
+        if view.engine.type != "sglang":
+            yield f"The engine listens on {host}, which leads around the router: give it --host 127.0.0.1."
+        elif option(engine, "--api-key") != f"$({ENV_ENGINE_KEY})":
+            yield f"The engine listens on {host} without a key: give it --api-key=$({ENV_ENGINE_KEY})."
     if port is not None and port != str(view.engine.port):
         yield f"The engine listens on port {port}, but engine.port is {view.engine.port}: make them equal."
-
-
-def _option(words: list[Any], name: str) -> str | None:
-    """The value of a command-line option, if it is spelled out."""
-    for i, word in enumerate(words):
-        if word == name and i + 1 < len(words):
-            return str(words[i + 1])
-        if str(word).startswith(f"{name}="):
-            return str(word).split("=", 1)[1]
-    return None
 
 
 def _pod(spec: Mapping[str, Any]) -> Iterator[str]:

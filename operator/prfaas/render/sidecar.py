@@ -1,5 +1,7 @@
 """The router container of an instance: a native sidecar with its own token, key and security settings."""
 
+import hashlib
+
 from prfaas.api.meta import (
     CONTAINER_ROUTER,
     KEY_SECRET_KEY,
@@ -14,6 +16,8 @@ VOLUME_KEY = "prfaas-key"
 TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 KEY_PATH = "/var/run/prfaas/key"
 ENV_DRAIN_TOKEN = "PRFAAS_DRAIN_TOKEN"
+ENV_ENGINE_KEY = "PRFAAS_ENGINE_KEY"
+"""API key of an engine that listens on the pod address (SGLang); engine and router of one slot share it."""
 TOKEN_SECONDS = 3607
 """Life of the projected token, as the kubelet's own: it is renewed at 80 %."""
 NON_ROOT_USER = 65532
@@ -43,19 +47,33 @@ def downward_env(view: PoolView, *, slot: int, role: Role) -> list[Obj]:
     return downward + [{"name": name, "value": value} for name, value in plain.items()]
 
 
-def router_container(view: PoolView, *, slot: int, role: Role, drain_token: str) -> Obj:
+def engine_key_env(view: PoolView, drain_token: str) -> list[Obj]:
+    """The engine's API key for its own container and the router's, where the engine may need one.
+
+    Made from the slot's drain token, so that there is one random value to keep; neither gives the other away.
+    """
+    if view.engine.type != "sglang":
+        return []
+    key = hashlib.sha256(f"engine:{drain_token}".encode()).hexdigest()[:32]
+    return [{"name": ENV_ENGINE_KEY, "value": key}]
+
+
+def router_container(
+    view: PoolView, *, slot: int, role: Role, drain_token: str, engine_host: str = "127.0.0.1"
+) -> Obj:
     """The sidecar: the only way into the instance."""
     mounts: list[Obj] = [{"name": VOLUME_TOKEN, "mountPath": TOKEN_PATH, "readOnly": True}]
     if not view.trust_network:
         mounts.append({"name": VOLUME_KEY, "mountPath": KEY_PATH, "readOnly": True})
     env = downward_env(view, slot=slot, role=role)
+    env += [{"name": ENV_DRAIN_TOKEN, "value": drain_token}, *engine_key_env(view, drain_token)]
     return {
         "name": CONTAINER_ROUTER,
         "image": view.router.image,
         "command": ["prfaas", "router"],
-        "args": _arguments(view, slot),
+        "args": _arguments(view, slot, engine_host),
         "restartPolicy": "Always",
-        "env": [*env, {"name": ENV_DRAIN_TOKEN, "value": drain_token}],
+        "env": env,
         "ports": [
             {"name": "http", "containerPort": view.router.port, "protocol": "TCP"},
             {"name": "admin", "containerPort": PORT_ROUTER_ADMIN, "protocol": "TCP"},
@@ -70,7 +88,7 @@ def router_container(view: PoolView, *, slot: int, role: Role, drain_token: str)
     }
 
 
-def _arguments(view: PoolView, slot: int) -> list[str]:
+def _arguments(view: PoolView, slot: int, engine_host: str) -> list[str]:
     arguments = {
         "--kind": view.owner.kind,
         "--pool": view.name,
@@ -79,7 +97,7 @@ def _arguments(view: PoolView, slot: int) -> list[str]:
         "--namespace": "$(POD_NAMESPACE)",
         "--listen": f"$(POD_IP):{view.router.port}",
         "--admin": f"$(POD_IP):{PORT_ROUTER_ADMIN}",
-        "--engine": f"http://127.0.0.1:{view.engine.port}",
+        "--engine": f"http://{engine_host}:{view.engine.port}",
         "--tables": "kube",
         "--drain-timeout": f"{view.drain_seconds}s",
     }
