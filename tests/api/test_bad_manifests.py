@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from prfaas.api.kinds import ManifestError, read
+from prfaas.api.crd import schema
+from prfaas.api.kinds import KINDS, ManifestError, read
 from prfaas.kube.errors import ApiError
 
 TABLE = yaml.safe_load((Path(__file__).parent / "bad_manifests.yaml").read_text())
@@ -73,3 +74,19 @@ async def test_the_api_server_takes_the_good_manifests(
 ) -> None:
     answer = await send(good[kind], namespace=namespace)
     assert answer["metadata"]["name"] == good[kind]["metadata"]["name"]
+
+
+def messages(node: dict[str, Any]) -> set[str]:
+    """Messages of all rules of a schema that do not compare with the old object."""
+    found = {
+        rule["message"] for rule in node.get("x-kubernetes-validations", ()) if "oldSelf" not in rule["rule"]
+    }
+    inner = [*node.get("properties", {}).values(), node.get("items"), node.get("additionalProperties")]
+    return found.union(*(messages(child) for child in inner if child))
+
+
+def test_every_rule_has_a_bad_manifest() -> None:
+    rules = set().union(*(messages(schema(kind)) for kind in KINDS))
+    assert len(rules) > 40
+    untried = {rule for rule in rules if not any(entry["says"] in rule for entry in TABLE)}
+    assert not untried

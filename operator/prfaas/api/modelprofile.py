@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 
 from prfaas.api.base import ApiModel, Resource, Rule, Status
 from prfaas.api.constraints import ListMap, Spelled
@@ -12,38 +13,40 @@ from prfaas.api.workload import Workload
 
 PointTime = Annotated[Duration, Within("1us", "24h")]
 
-_GROUP_FIELDS = {
-    "Full": ({"bytes_per_token"}, {"bytes_per_sequence", "window_tokens", "snapshot_tokens"}),
-    "Window": ({"bytes_per_token", "window_tokens"}, {"bytes_per_sequence", "snapshot_tokens"}),
-    "Recurrent": ({"bytes_per_sequence"}, {"bytes_per_token", "window_tokens"}),
-}
-"""By kind: the fields a group must have, and those it must not have."""
 
+def _fits(kind: str, *, needed: tuple[str, ...], refused: tuple[str, ...]) -> Rule:
+    """A group of `kind` has the fields (by attribute) in `needed` and none of those in `refused`."""
+    terms = [f"has(self.{to_camel(f)})" for f in needed] + [f"!has(self.{to_camel(f)})" for f in refused]
+    wanted, unwanted = " and ".join(map(to_camel, needed)), ", ".join(map(to_camel, refused))
 
-def _fits(kind: str) -> "Rule":
-    needed, refused = _GROUP_FIELDS[kind]
-    name = {f: "".join(w.title() if i else w for i, w in enumerate(f.split("_"))) for f in needed | refused}
-    terms = [f"has(self.{name[f]})" for f in sorted(needed)] + [
-        f"!has(self.{name[f]})" for f in sorted(refused)
-    ]
-    wanted = " and ".join(name[f] for f in sorted(needed))
-    unwanted = ", ".join(name[f] for f in sorted(refused))
+    def holds(group: "CacheGroup") -> bool:
+        given = [getattr(group, field) is not None for field in needed]
+        taboo = [getattr(group, field) is not None for field in refused]
+        return group.kind != kind or (all(given) and not any(taboo))
+
     return Rule(
         cel=f"self.kind != '{kind}' || ({' && '.join(terms)})",
         message=f"A group of kind {kind} needs {wanted} and takes no {unwanted}.",
-        holds=lambda g: (
-            g.kind != kind
-            or (
-                all(getattr(g, f) is not None for f in needed) and all(getattr(g, f) is None for f in refused)
-            )
-        ),
+        holds=holds,
     )
 
 
 class CacheGroup(ApiModel):
     """One KV cache group: layers that keep the same kind of state."""
 
-    RULES: ClassVar[tuple[Rule, ...]] = (_fits("Full"), _fits("Window"), _fits("Recurrent"))
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        _fits(
+            "Full",
+            needed=("bytes_per_token",),
+            refused=("bytes_per_sequence", "window_tokens", "snapshot_tokens"),
+        ),
+        _fits(
+            "Window",
+            needed=("bytes_per_token", "window_tokens"),
+            refused=("bytes_per_sequence", "snapshot_tokens"),
+        ),
+        _fits("Recurrent", needed=("bytes_per_sequence",), refused=("bytes_per_token", "window_tokens")),
+    )
 
     name: Name
     """Name of the group, unique in the profile."""
