@@ -64,7 +64,6 @@ class Reason(_Documented):
     )
     DUPLICATE_CLUSTER = "DuplicateCluster", "Another MemberCluster is the same cluster."
     MODEL_MISMATCH = "ModelMismatch", "Pools of the route serve models of different names."
-    NO_ROUTE = "NoRoute", "No PrefillRoute names this pool; every prefill stays local."
     CLUSTER_GONE = (
         "ClusterGone",
         "Children may remain in a cluster that cannot be reached; prfaas.io/abandon lets the object go.",
