@@ -64,6 +64,9 @@ class LatencyCurve:
         if tokens <= 0:
             return 0.0
         if cached <= 0:
+            index = bisect_right(self._lengths, tokens) - 1
+            if 0 <= index < len(self._exponents):
+                return exp(self._offsets[index] + self._exponents[index] * log(tokens))
             return self._at(tokens)
         return self._at(cached + tokens) - self._at(cached) + self.start_seconds
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from prfaas.model.deployment import Deployment
 from prfaas.model.saving import saving
-from prfaas.model.ttft import TtftTable
+from prfaas.model.ttft import Load, TtftTable
 
 LIMIT = 0.97
 """Largest utilization of a stage that counts as stable in the choice of t."""
@@ -61,8 +61,9 @@ def find_target(
     mean TTFT that one unit of money per request is worth.
     """
     table = TtftTable(deployment)
-    mean = table.mean_seconds(rate, prefill_instances)
-    local, remote, link = table.utilizations(rate, prefill_instances)
+    load = table.at(rate, prefill_instances)
+    mean = load.mean_seconds()
+    local, remote, link = load.utilizations()
     link = link / egress_limit
     worst = np.maximum(np.maximum(local, remote), link)
     cost = mean
@@ -75,7 +76,7 @@ def find_target(
     effective = float(table.stages.thresholds[index])
     tokens = effective
     if gain > 0 and deployment.remotes and prefill_instances > 0:
-        tokens = _before_tilt(table, rate, prefill_instances, index, gain, float(worst[index]))
+        tokens = _before_tilt(load, index, gain, float(worst[index]))
     return Target(
         tokens=max(1.0, tokens),
         effective_tokens=effective,
@@ -104,15 +105,13 @@ def loop_rate(deployment: Deployment, rate: float, prefill_instances: int, t: fl
     return float(rate * density * service / saving(here.prefill, there.prefill).slope(t))
 
 
-def _before_tilt(
-    table: TtftTable, rate: float, prefill_instances: int, index: int, gain: float, worst: float
-) -> float:
+def _before_tilt(load: Load, index: int, gain: float, worst: float) -> float:
     """The t whose mean tilted value is the threshold at `index`."""
-    deployment = table.deployment
-    effective = float(table.stages.thresholds[index])
+    deployment = load.table.deployment
+    effective = float(load.table.stages.thresholds[index])
     remote = max(deployment.remotes, key=lambda r: r.instances)
     table_d = saving(deployment.pd.hardware.prefill, remote.hardware.prefill)
-    local_work, remote_work = table.backlogs(rate, prefill_instances, index)
+    local_work, remote_work = load.backlogs(index)
     weight = _SHARE * min(1.0, max(0.0, _CORRECTION * (1 - worst)))
     if weight <= 0 or not np.isfinite(local_work + remote_work):
         return effective

@@ -50,137 +50,186 @@ class _Side:
 
 
 class TtftTable:
-    """Mean TTFT and utilizations for every threshold of a deployment at once."""
+    """TTFT for every threshold of a deployment at once; `at` gives the figures of one rate and split."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.deployment = deployment
         self.stages = StageTable(deployment, "exact")
         self.support = deployment.workload.lengths.support
-        self._local = _Side(self.stages, self._service(None), above=False)
-        self._remotes = [
-            (r, _Side(self.stages, self._service(r), above=True)) for r in deployment.remotes if r.instances
+        self.local = _Side(self.stages, self.service(None), above=False)
+        bits = 8.0 * kv_bytes(deployment.kv, self.support)
+        pools = [r for r in deployment.remotes if r.instances > 0]
+        sides = [_Side(self.stages, self.service(r), above=True) for r in pools]
+        power = [
+            r.instances * r.hardware.concurrency / max(float(s.mean[0]), 1e-12)
+            for r, s in zip(pools, sides, strict=True)
         ]
-        self._bits = 8.0 * kv_bytes(deployment.kv, self.support)
+        self.remotes = [
+            _Remote(self.stages, r, side, share=p / sum(power), bits=bits)
+            for r, side, p in zip(pools, sides, power, strict=True)
+        ]
 
-    def mean_seconds(self, rate: float, prefill_instances: int) -> Array:
+    def at(self, rate: float, prefill_instances: int) -> "Load":
+        """Waits and utilizations at `rate` requests per second with this many local prefill instances."""
+        return Load(self, rate, prefill_instances)
+
+    def service(self, remote: RemotePool | None) -> Array:
+        """T(l) on every point, locally or in a PrFaaS pool."""
+        hardware = remote.hardware if remote else self.deployment.pd.hardware
+        return service_seconds(hardware.prefill, self.support)
+
+    def step_seconds(self) -> float:
+        """The decode step that makes the first token."""
+        decode = self.deployment.pd.hardware.decode
+        return decode.step_seconds(decode.max_batch) if decode else 0.0
+
+
+class _Remote:
+    """One PrFaaS pool in the table: its part of the long prompts, in proportion to what it can prefill."""
+
+    def __init__(
+        self, stages: StageTable, pool: RemotePool, side: _Side, *, share: float, bits: Array
+    ) -> None:
+        self.pool, self.side, self.share = pool, side, share
+        capacity = pool.usable_bits_per_second
+        self.wire = _Side(stages, bits / capacity, above=True) if np.isfinite(capacity) else None
+
+
+class Load:
+    """Queues of one deployment at one rate and split, for every threshold."""
+
+    def __init__(self, table: TtftTable, rate: float, prefill_instances: int) -> None:
+        self.table = table
+        self._rate = rate
+        servers = prefill_instances * max(1, table.deployment.pd.hardware.concurrency)
+        self.local = table.local.wait(servers, rate)
+        self.remote: list[tuple[_Remote, Wait, Wait | None]] = []
+        for r in table.remotes:
+            servers = r.pool.instances * max(1, r.pool.hardware.concurrency)
+            wire = r.wire.wait(1, rate * r.share) if r.wire else None
+            self.remote.append((r, r.side.wait(servers, rate * r.share), wire))
+
+    def mean_seconds(self) -> Array:
         """Predicted mean TTFT at each threshold; infinite where a queue is not stable."""
-        local = self._local.wait(prefill_instances, rate)
-        total = self._local.total + self.stages.share_below * _zero_share(local, self.stages.share_below)
-        for share, remote, side in self._shares():
-            queue = self._remote_wait(remote, side, rate * share)
-            tail = self._tail(remote, side, rate * share)
-            waits = _zero_share(Wait(queue.probability, queue.mean_seconds + tail, tail), side.share)
-            total = total + share * (side.total + side.share * waits)
-        if not self._remotes:
-            total = np.where(self.stages.share_above > 0, np.inf, total)
-        return np.asarray(total + self._step())
+        table = self.table
+        below, above = table.stages.share_below, table.stages.share_above
+        total = table.local.total + below * np.where(below > 1e-12, self.local.mean_seconds, 0.0)
+        for r, queue, wire in self.remote:
+            waits = np.where(above > 1e-12, queue.mean_seconds + self.tail_seconds(r, wire), 0.0)
+            total = total + r.share * (r.side.total + above * waits)
+        if not self.remote:
+            total = np.where(above > 0, np.inf, total)
+        return np.asarray(total + table.step_seconds())
 
-    def utilizations(self, rate: float, prefill_instances: int) -> tuple[Array, Array, Array]:
+    def utilizations(self) -> tuple[Array, Array, Array]:
         """Of local prefill, remote prefill and the link, at each threshold; the largest of several pools."""
-        local = self._local.wait(prefill_instances, rate).utilization
-        compute, link = np.zeros_like(local), np.zeros_like(local)
-        for share, remote, side in self._shares():
-            compute = np.maximum(compute, self._remote_wait(remote, side, rate * share).utilization)
-            bits = rate * share * self.stages.share_above * self.stages.bits
-            link = np.maximum(link, bits / remote.usable_bits_per_second)
-        return local, compute, link
+        compute, link = np.zeros_like(self.local.mean_seconds), np.zeros_like(self.local.mean_seconds)
+        for _, queue, wire in self.remote:
+            compute = np.maximum(compute, queue.utilization)
+            if wire is not None:
+                link = np.maximum(link, wire.utilization)
+        return self.local.utilization, compute, link
 
-    def backlogs(self, rate: float, prefill_instances: int, index: int) -> tuple[float, float]:
+    def backlogs(self, index: int) -> tuple[float, float]:
         """Mean backlog per instance, local and remote, at one threshold: what gates would say on average.
 
         The remote one is the larger of gate and link, in the most loaded pool, as the routing rule takes it.
         """
-        local = _mean_work(self._local, self._local.wait(prefill_instances, rate), index)
         remote = 0.0
-        for share, pool, side in self._shares():
-            gate = _mean_work(side, self._remote_wait(pool, side, rate * share), index)
-            capacity = pool.usable_bits_per_second
-            if np.isfinite(capacity):
-                wire = _Side(self.stages, self._bits / capacity, above=True)
-                flow = rate * share * float(side.share[index]) * float(wire.mean[index])
-                under_way = 0.0 if self.deployment.overlap == "None" else flow * float(side.mean[index]) / 2
-                gate = max(gate, float(wire.wait(1, rate * share).mean_seconds[index]) + under_way)
+        for r, queue, wire in self.remote:
+            gate = _mean_work(r.side, queue, index)
+            if r.wire is not None and wire is not None:
+                flow = self._rate * r.share * float(r.side.share[index]) * float(r.wire.mean[index])
+                overlapped = self.table.deployment.overlap != "None"
+                under_way = flow * float(r.side.mean[index]) / 2 if overlapped else 0.0
+                gate = max(gate, float(wire.mean_seconds[index]) + under_way)
             remote = max(remote, gate)
-        return local, remote
+        return _mean_work(self.table.local, self.local, index), remote
 
-    def predict(self, rate: float, prefill_instances: int, threshold: float) -> Ttft:
-        """Mean and percentiles at one threshold; infinite where a queue is not stable."""
-        index = self.stages.index_of(threshold)
-        lengths = self.deployment.workload.lengths
-        cut = lengths.first_above(float(self.stages.thresholds[index]))
-        local = self._local.wait(prefill_instances, rate)
-        service, chance, scale, weight = [], [], [], []
-        below = self._service(None)[:cut]
-        service.append(below)
-        chance.append(np.full(cut, float(local.probability[index])))
-        scale.append(np.full(cut, float(local.tail_seconds()[index])))
-        weight.append(lengths.weights[:cut])
-        remote_wait = tail_mean = 0.0
-        for share, remote, side in self._shares():
-            queue = self._remote_wait(remote, side, rate * share)
-            tail = float(np.nan_to_num(self._tail(remote, side, rate * share)[index], posinf=np.inf))
-            above = self._service(remote)[cut:]
-            service.append(above + tail)
-            chance.append(np.full(len(above), float(queue.probability[index])))
-            scale.append(np.full(len(above), float(queue.tail_seconds()[index])))
-            weight.append(share * lengths.weights[cut:])
-            remote_wait += share * float(queue.mean_seconds[index])
-            tail_mean += share * tail
-        step = self._step()
-        base = np.concatenate(service) + step
-        mix = (base, np.concatenate(chance), np.concatenate(scale), np.concatenate(weight))
-        plain = np.concatenate([below, *[self._service(r)[cut:] for _, r, _ in self._shares()]])
-        order = np.argsort(plain)
-        cumulative = np.cumsum(mix[3][order])
-        return Ttft(
-            mean=float(self.mean_seconds(rate, prefill_instances)[index]),
-            p50=_quantile(*mix, 0.50),
-            p90=_quantile(*mix, 0.90),
-            p99=_quantile(*mix, 0.99),
-            service_mean=float(mix[3] @ plain / cumulative[-1]),
-            service_p90=float(
-                plain[order][min(np.searchsorted(cumulative, 0.9 * cumulative[-1]), len(plain) - 1)]
-            ),
-            local_wait=float(local.mean_seconds[index]) if cut else 0.0,
-            remote_wait=remote_wait,
-            transfer_tail=tail_mean,
-        )
-
-    def _service(self, remote: RemotePool | None) -> Array:
-        hardware = remote.hardware if remote else self.deployment.pd.hardware
-        return service_seconds(hardware.prefill, self.support)
-
-    def _step(self) -> float:
-        decode = self.deployment.pd.hardware.decode
-        return decode.step_seconds(decode.max_batch) if decode else 0.0
-
-    def _shares(self) -> list[tuple[float, RemotePool, _Side]]:
-        """Share of the long prompts each pool takes: in proportion to what it can prefill."""
-        power = [
-            r.instances * r.hardware.concurrency / max(float(side.mean[0]), 1e-12)
-            for r, side in self._remotes
-        ]
-        total = sum(power) or 1.0
-        return [(p / total, r, s) for p, (r, s) in zip(power, self._remotes, strict=True)]
-
-    def _remote_wait(self, remote: RemotePool, side: _Side, rate: float) -> Wait:
-        return side.wait(remote.instances * remote.hardware.concurrency, rate)
-
-    def _tail(self, remote: RemotePool, side: _Side, rate: float) -> Array:
+    def tail_seconds(self, r: _Remote, wire: Wait | None) -> Array:
         """Mean seconds between the end of a remote prefill and its KV being there, at each threshold."""
-        capacity = remote.usable_bits_per_second
-        if not np.isfinite(capacity):
-            return np.zeros_like(side.share)
-        wire = _Side(self.stages, self._bits / capacity, above=True)
-        queue = wire.wait(1, rate)
-        if self.deployment.overlap == "None":
-            return np.asarray(wire.mean + queue.mean_seconds)
-        left = np.maximum(wire.mean - side.mean, 0.0)
-        ahead = np.maximum(side.mean - wire.mean, 0.0)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            missed = np.nan_to_num(np.exp(-ahead / np.maximum(queue.tail_seconds(), 1e-9)), nan=1.0)
-        return np.asarray(
-            np.where(np.isfinite(queue.mean_seconds), left + queue.mean_seconds * missed, np.inf)
+        if r.wire is None or wire is None:
+            return np.zeros_like(r.side.share)
+        if self.table.deployment.overlap == "None":
+            return np.asarray(r.wire.mean + wire.mean_seconds)
+        ahead = r.side.mean - r.wire.mean
+        scale = np.maximum(wire.tail_seconds(), 1e-9)
+        with np.errstate(over="ignore", invalid="ignore"):
+            missed = wire.mean_seconds * np.exp(-np.maximum(ahead, 0.0) / scale)
+        left = np.maximum(-ahead, 0.0) + missed
+        return np.asarray(np.where(np.isfinite(wire.mean_seconds), left, np.inf))
+
+
+def predict(deployment: Deployment, *, rate: float, prefill_instances: int, threshold: float) -> Ttft:
+    """Mean and percentiles of TTFT at one threshold and rate; infinite where a queue is not stable."""
+    table = TtftTable(deployment)
+    load = table.at(rate, prefill_instances)
+    index = table.stages.index_of(threshold)
+    weights = deployment.workload.lengths.weights
+    cut = deployment.workload.lengths.first_above(float(table.stages.thresholds[index]))
+    parts = [_Part(table.service(None)[:cut], 0.0, load.local, index, weights[:cut])]
+    for r, queue, wire in load.remote:
+        tail = float(load.tail_seconds(r, wire)[index]) if cut < len(weights) else 0.0
+        parts.append(_Part(table.service(r.pool)[cut:], tail, queue, index, r.share * weights[cut:]))
+    mix = _Mixture(parts, table.step_seconds())
+    remote = [(r.share, part) for (r, _, _), part in zip(load.remote, parts[1:], strict=True)]
+    return Ttft(
+        mean=float(load.mean_seconds()[index]),
+        p50=mix.quantile(0.50),
+        p90=mix.quantile(0.90),
+        p99=mix.quantile(0.99),
+        service_mean=mix.service_mean(),
+        service_p90=mix.service_quantile(0.90),
+        local_wait=float(load.local.mean_seconds[index]) if cut else 0.0,
+        remote_wait=sum(share * part.wait for share, part in remote),
+        transfer_tail=sum(share * part.tail for share, part in remote),
+    )
+
+
+class _Part:
+    """Prompts of one place: service, then a wait that is 0 or exponential, then a transfer's tail."""
+
+    def __init__(self, service: Array, tail: float, queue: Wait, index: int, weights: Array) -> None:
+        self.service, self.tail, self.weights = service, tail, weights
+        self.chance = float(queue.probability[index])
+        self.scale = float(queue.tail_seconds()[index])
+        self.wait = float(queue.mean_seconds[index])
+
+
+class _Mixture:
+    """All places together."""
+
+    def __init__(self, parts: list[_Part], step: float) -> None:
+        self.service = np.concatenate([p.service for p in parts])
+        self.weights = np.concatenate([p.weights for p in parts])
+        self._base = np.concatenate([p.service + p.tail for p in parts]) + step
+        self._chance = np.concatenate([np.full(len(p.service), p.chance) for p in parts])
+        self._scale = np.concatenate([np.full(len(p.service), p.scale) for p in parts])
+        self._total = float(self.weights.sum())
+
+    def service_mean(self) -> float:
+        return float(self.weights @ self.service) / self._total
+
+    def service_quantile(self, share: float) -> float:
+        order = np.argsort(self.service)
+        reached = np.cumsum(self.weights[order])
+        return float(self.service[order][min(np.searchsorted(reached, share * reached[-1]), len(order) - 1)])
+
+    def quantile(self, share: float) -> float:
+        """x with P(TTFT <= x) = share."""
+        if not bool(np.isfinite(self._scale).all()) or not bool(np.isfinite(self._base).all()):
+            return float("inf")
+        low, high = 0.0, float(self._base.max() + 40 * self._scale.max())
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self._below(middle) < share else (low, middle)
+        return high
+
+    def _below(self, x: float) -> float:
+        over = np.maximum(x - self._base, 0.0) / np.maximum(self._scale, 1e-12)
+        return (
+            float(self.weights @ np.where(x >= self._base, 1 - self._chance * np.exp(-over), 0.0))
+            / self._total
         )
 
 
@@ -191,25 +240,3 @@ def _mean_work(side: _Side, queue: Wait, index: int) -> float:
         return 0.0
     residual = float(side.second[index]) / (2 * mean)
     return float(queue.utilization[index]) * (residual + float(queue.mean_seconds[index]))
-
-
-def _zero_share(queue: Wait, share: Array) -> Array:
-    """The wait where somebody waits, 0 where nobody comes (so that 0 times infinity is 0)."""
-    return np.where(share > 1e-12, queue.mean_seconds, 0.0)
-
-
-def _quantile(base: Array, chance: Array, scale: Array, weight: Array, share: float) -> float:
-    """x with P(TTFT <= x) = share, TTFT = base + a wait that is 0 or exponential."""
-    total = float(weight.sum())
-    if total <= 0 or not bool(np.isfinite(scale).all()) or not bool(np.isfinite(base).all()):
-        return float("inf")
-
-    def below(x: float) -> float:
-        over = np.maximum(x - base, 0.0) / np.maximum(scale, 1e-12)
-        return float(weight @ np.where(x >= base, 1 - chance * np.exp(-over), 0.0)) / total
-
-    low, high = 0.0, float(base.max() + 40 * scale.max())
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if below(middle) < share else (low, middle)
-    return high

@@ -6,6 +6,7 @@ change must not wait for that to pass: a recent stretch that differs from the re
 allows cuts the window.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from math import log2, sqrt
 
@@ -22,6 +23,7 @@ _RECENT = (40, 160)
 """Expected requests in the recent stretches that are tested."""
 _SURPRISE = 4.0
 """Standard deviations that make a change."""
+_NEWS, _NEWS_SECONDS = 8, 4.0
 _BUCKETS = len(HISTOGRAM_BOUNDS) + 1
 _MIDDLES = tuple(log2(x) for x in (*[b / 2**0.25 for b in HISTOGRAM_BOUNDS], HISTOGRAM_BOUNDS[-1] * 2**0.25))
 
@@ -50,6 +52,7 @@ class TrafficEstimate:
 
     def __init__(self) -> None:
         self._samples: list[Sample] = []
+        self._times: list[float] = []
         self._moments: list[tuple[float, float]] = []
         self._start = 0
         self.changed = False
@@ -59,20 +62,27 @@ class TrafficEstimate:
         self.changed = False
         if self._samples and _fell(sample, self._samples[-1]):
             self.clear()
-        if self._samples and sample.time <= self._samples[-1].time:
+        if self._samples and not self._is_news(sample, self._samples[-1]):
             return
         first = second = 0.0
         for count, middle in zip(sample.lengths, _MIDDLES, strict=False):
             first += count * middle
             second += count * middle * middle
         self._samples.append(sample)
+        self._times.append(sample.time)
         self._moments.append((first, second))
         self._trim()
         self._test()
 
+    def _is_news(self, sample: Sample, last: Sample) -> bool:
+        """Samples that add next to nothing are left out: the window stays short and steps cheap."""
+        elapsed = sample.time - last.time
+        return elapsed > 0 and (sample.requests - last.requests >= _NEWS or elapsed >= _NEWS_SECONDS)
+
     def clear(self) -> None:
         """Forget everything."""
         self._samples.clear()
+        self._times.clear()
         self._moments.clear()
         self._start = 0
 
@@ -106,7 +116,7 @@ class TrafficEstimate:
         while self._start + 2 < len(samples) and last - samples[self._start + 1].requests > MAX_REQUESTS:
             self._start += 1
         if self._start > 4096:
-            del samples[: self._start], self._moments[: self._start]
+            del samples[: self._start], self._moments[: self._start], self._times[: self._start]
             self._start = 0
 
     def _test(self) -> None:
@@ -125,10 +135,7 @@ class TrafficEstimate:
                 return
 
     def _index_at(self, time: float) -> int:
-        index = len(self._samples) - 1
-        while index > self._start and self._samples[index].time > time:
-            index -= 1
-        return index
+        return max(self._start, bisect_right(self._times, time, lo=self._start) - 1)
 
     def _differs(self, middle: int) -> bool:
         old, mid, new = self._samples[self._start], self._samples[middle], self._samples[-1]

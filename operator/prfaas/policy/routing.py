@@ -22,7 +22,7 @@ CLAMP = exp(2.5)
 """t_eff stays within a factor of this from t."""
 
 
-class _Side(Struct, frozen=True):
+class _Side(Struct, frozen=True, gc=False):
     """One group of instances that a prompt could be prefilled by, seen as a whole, and its best member."""
 
     best: Candidate
@@ -115,12 +115,13 @@ def _side(instances: tuple[Candidate, ...], total: int, shared: int) -> _Side:
     the longer prefix, then the order given.
     """
     total_backlog = total_age = seconds = 0.0
-    known, worst = 0, _worst_backlog(instances)
+    known, worst = 0, None
     best, best_finish, best_cached, best_seconds = instances[0], inf, 0, None
     curve, lacking = None, -1
     for c in instances:
         finish = c.backlog_seconds
         if finish is None:
+            worst = _worst_backlog(instances) if worst is None else worst
             finish = worst
         else:
             known += 1

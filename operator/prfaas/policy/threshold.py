@@ -26,8 +26,8 @@ SLOW_PER_SECOND = 0.04
 """Largest change of ln t per second, away from a stage over its limit and elsewhere."""
 LARGEST_STEP = 0.7
 """Largest change of ln t in one move."""
-_SOLVE_SECONDS = 30.0
-_SOLVE_SECONDS_NEW = 10.0
+_SOLVE_SECONDS = 60.0
+_SOLVE_SECONDS_NEW = 15.0
 """Time between two solutions on unchanged circumstances, with a full and with a young window."""
 _FULL_WINDOW = 500
 _LINK_BACKLOG_LIMIT = 3.0

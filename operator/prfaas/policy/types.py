@@ -3,7 +3,8 @@
 Pure data, made once per request by the router and by the simulator. Lengths are tokens, times seconds, ages
 seconds since the figure was taken (counted from its arrival, never from another machine's clock). Missing
 is None, never 0. The types are msgspec structs because a dozen are made per request (0.2 us each; a frozen
-dataclass takes 1.2); `msgspec.structs.replace` copies one with changes.
+dataclass takes 1.2); `msgspec.structs.replace` copies one with changes. They hold no cycles, so the
+collector need not track them.
 """
 
 from enum import StrEnum
@@ -49,7 +50,7 @@ class Reason(StrEnum):
     """A hand-off failed and the next place took over."""
 
 
-class Candidate(Struct, frozen=True):
+class Candidate(Struct, frozen=True, gc=False):
     """One instance that could prefill the prompt."""
 
     id: str
@@ -61,7 +62,7 @@ class Candidate(Struct, frozen=True):
     curve: PrefillCurve | None = None
 
 
-class Remote(Struct, frozen=True):
+class Remote(Struct, frozen=True, gc=False):
     """One PrFaaS pool: its usable instances and the link from it."""
 
     pool: str
@@ -69,7 +70,7 @@ class Remote(Struct, frozen=True):
     link_backlog_seconds: float = 0.0
 
 
-class Snapshot(Struct, frozen=True):
+class Snapshot(Struct, frozen=True, gc=False):
     """Everything the rule may look at for one request."""
 
     total_tokens: int
@@ -81,7 +82,7 @@ class Snapshot(Struct, frozen=True):
     """Remote pools that may be used now; unusable or unreachable instances are left out."""
 
 
-class Rule(Struct, frozen=True):
+class Rule(Struct, frozen=True, gc=False):
     """Parameters of the rule, from the control table."""
 
     mode: Mode
@@ -98,7 +99,7 @@ class Rule(Struct, frozen=True):
     """
 
 
-class Decision(Struct, frozen=True):
+class Decision(Struct, frozen=True, gc=False):
     """Where to prefill, which instance, and why."""
 
     place: Place
