@@ -76,7 +76,8 @@ class StandIn:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         async with self.session.post(self.url + path, data=data, headers=named) as answer:
             raw = await answer.read()
-            return answer.status, orjson.loads(raw) if raw else None
+            parsed = orjson.loads(raw) if raw and answer.content_type == "application/json" else None
+            return answer.status, parsed
 
     async def get(self, path: str) -> tuple[int, Any]:
         """Status and parsed body (or text)."""
