@@ -1,5 +1,6 @@
 """Credentials that change while they are used (token files, exec plugins), and keys that leave no file."""
 
+import asyncio
 import datetime as dt
 import stat
 import sys
@@ -13,8 +14,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from prfaas.kube.client import ApiClient
 from prfaas.kube.connection import Connection, ExecPlugin, KubeconfigInvalid
-from prfaas.kube.credentials import EXPIRY_MARGIN_SECONDS, FILE_SECONDS, Credentials
+from prfaas.kube.credentials import EXPIRY_MARGIN_SECONDS, FILE_SECONDS, RETRY_SECONDS, Credentials
+from prfaas.kube.errors import ApiError, CredentialsFailed
 from prfaas.kube.exec_plugin import run_exec_plugin
 from prfaas.kube.tls import tls_context
 
@@ -56,7 +59,7 @@ async def test_a_token_file_that_vanishes_for_a_moment_does_not_lose_the_token(t
 
 async def test_a_token_file_that_never_was_is_an_error(tmp_path: Path) -> None:
     credentials = Credentials(Connection(server=SERVER, token_file=str(tmp_path / "no")), None)
-    with pytest.raises(KubeconfigInvalid, match="cannot be read"):
+    with pytest.raises(CredentialsFailed, match="cannot be read"):
         await credentials.header()
 
 
@@ -89,6 +92,44 @@ async def test_an_exec_plugin_is_asked_once_until_its_token_is_about_to_expire(t
     assert await credentials.header() == "Bearer t1"
     clock.now += 10
     assert await credentials.header() == "Bearer t2"
+
+
+async def test_an_exec_plugin_that_failed_is_not_asked_again_at_once(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    body = f"open({str(count)!r}, 'a').write('x')\nsys.exit(1)"
+    clock = Clock()
+    credentials = Credentials(
+        Connection(server=SERVER, exec_plugin=plugin(tmp_path, body)), None, clock=clock
+    )
+    for _ in range(5):
+        with pytest.raises(CredentialsFailed, match="ended with 1"):
+            await credentials.header()
+        credentials.expire()
+    assert count.read_text() == "x"
+    clock.now += RETRY_SECONDS
+    with pytest.raises(CredentialsFailed):
+        await credentials.header()
+    assert count.read_text() == "xx"
+
+
+async def test_a_slow_plugin_is_run_once_for_all_and_outlives_the_request_that_began_it(
+    tmp_path: Path,
+) -> None:
+    count = tmp_path / "count"
+    body = f"open({str(count)!r}, 'a').write('x')\ntime.sleep(0.5)\n" + credential({"token": "slow"})
+    credentials = Credentials(Connection(server=SERVER, exec_plugin=plugin(tmp_path, body)), None)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await credentials.header()
+    assert await asyncio.gather(credentials.header(), credentials.header()) == ["Bearer slow"] * 2
+    assert count.read_text() == "x"
+
+
+async def test_credentials_that_cannot_be_had_are_an_error_of_the_call(tmp_path: Path) -> None:
+    connection = Connection(server=SERVER, token_file=str(tmp_path / "no"))
+    async with ApiClient(connection) as client:
+        with pytest.raises(ApiError, match="CredentialsFailed"):
+            await client.request("GET", "/version")
 
 
 async def test_an_exec_plugin_sees_its_arguments_and_environment(tmp_path: Path) -> None:

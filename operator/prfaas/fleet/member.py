@@ -18,8 +18,7 @@ from prfaas.fleet.probe import MEMBER_MINIMUM, Probe, probe, version_too_old
 from prfaas.fleet.source import Refused, Source
 from prfaas.fleet.state import ACCESS_UNKNOWN, Access, ClusterState, Reason
 from prfaas.kube.client import ApiClient
-from prfaas.kube.connection import KubeconfigInvalid
-from prfaas.kube.errors import ApiError, Unauthorized, Unreachable
+from prfaas.kube.errors import ApiError, CredentialsFailed, Unauthorized, Unreachable
 from prfaas.kube.transport import Gate
 
 PROBE_SECONDS = 5.0
@@ -119,7 +118,7 @@ class Member:
         began = time.monotonic()
         try:
             found = await probe(self.client, timeout_seconds=PROBE_TIMEOUT_SECONDS)
-        except (ApiError, KubeconfigInvalid) as error:
+        except ApiError as error:
             self._failed(error, began)
         else:
             self._answered(found)
@@ -175,9 +174,9 @@ class Member:
             self._reason = "Connected"
             self._message = f"Kubernetes {found.version} answers at {self.source.connection.server}."
 
-    def _failed(self, error: ApiError | KubeconfigInvalid, began: float) -> None:
-        if isinstance(error, KubeconfigInvalid):
-            self._reason, self._message = "KubeconfigInvalid", f"{self.source.origin}: {error}."
+    def _failed(self, error: ApiError, began: float) -> None:
+        if isinstance(error, CredentialsFailed):
+            self._reason, self._message = "KubeconfigInvalid", f"{self.source.origin}: {error.message}."
         elif isinstance(error, Unauthorized):
             self._reason = "Unauthorized"
             server = self.source.connection.server

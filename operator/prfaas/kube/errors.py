@@ -84,6 +84,13 @@ class ServerError(ApiError):
     """5xx: the server is not able to answer properly now."""
 
 
+class CredentialsFailed(ApiError):
+    """Nothing was sent: the token file or the exec plugin of the connection gives no credentials."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="CredentialsFailed")
+
+
 class Unreachable(ApiError):
     """No answer: connection refused, timed out, dropped, name unknown, TLS refused."""
 

@@ -32,7 +32,7 @@ class ExecCredential:
 
 
 async def run_exec_plugin(
-    plugin: ExecPlugin, connection: Connection, *, timeout_seconds: float = 30.0
+    plugin: ExecPlugin, connection: Connection, *, timeout_seconds: float = 10.0
 ) -> ExecCredential:
     """Run the plugin once. Raises KubeconfigInvalid if it fails, hangs or answers nonsense."""
     api_version = str(plugin.config.get("apiVersion") or "")

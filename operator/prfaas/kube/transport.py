@@ -18,7 +18,14 @@ import orjson
 
 from prfaas.kube.connection import Connection
 from prfaas.kube.credentials import Credentials
-from prfaas.kube.errors import ApiError, Cause, Unauthorized, Unreachable, error_from_response
+from prfaas.kube.errors import (
+    ApiError,
+    Cause,
+    CredentialsFailed,
+    Unauthorized,
+    Unreachable,
+    error_from_response,
+)
 from prfaas.kube.tls import tls_context
 
 CONNECT_SECONDS = 5.0
@@ -58,6 +65,7 @@ class Transport:
 
     async def close(self) -> None:
         """Close all connections; the transport may be used again afterwards."""
+        self._credentials.close()
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -108,12 +116,13 @@ class Transport:
         timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=CONNECT_SECONDS, sock_read=read_timeout, connect=CONNECT_SECONDS * 2
         )
+        headers = await self._authorized(None, self.timeout)
         self._before("GET", path)
         started, failure, opened = time.monotonic(), None, False
         try:
             async with self._open().request(
                 "GET", self.connection.server + path, params=params, timeout=timeout,
-                headers=await self._headers(None), **self._per_request(),
+                headers=headers, **self._per_request(),
             ) as response:  # fmt: skip
                 if response.status >= 300:
                     raise await self._refusal(response)
@@ -151,7 +160,7 @@ class Transport:
         content_type: str,
         seconds: float,
     ) -> bytes:
-        headers = await self._headers(content_type if body is not None else None)
+        headers = await self._authorized(content_type if body is not None else None, seconds)
         self._before(method, path)
         started, failure = time.monotonic(), None
         try:
@@ -207,9 +216,14 @@ class Transport:
             )
         return self._session
 
-    async def _headers(self, content_type: str | None) -> dict[str, str]:
+    async def _authorized(self, content_type: str | None, seconds: float) -> dict[str, str]:
+        """Headers with credentials, which may take a moment to get. Raises CredentialsFailed."""
         headers = {"Content-Type": content_type} if content_type else {}
-        authorization = await self._credentials.header()
+        try:
+            async with asyncio.timeout(seconds):
+                authorization = await self._credentials.header()
+        except TimeoutError as error:
+            raise CredentialsFailed("the credentials are still being fetched") from error
         if authorization:
             headers["Authorization"] = authorization
         return headers
