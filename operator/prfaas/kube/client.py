@@ -12,10 +12,10 @@ import orjson
 from prfaas.kube.connection import Connection, in_cluster_connection
 from prfaas.kube.errors import Gone, error_from_status
 from prfaas.kube.kubeconfig import load_kubeconfig
+from prfaas.kube.parameters import PATCH_TYPES, PatchKind, namespace_of, selectors, typed, write_params
 from prfaas.kube.resources import Obj, Resource
 from prfaas.kube.transport import APPLY, Gate, Transport, parse
 
-PatchKind = Literal["merge", "json", "strategic"]
 EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
@@ -25,12 +25,6 @@ WATCH_SECONDS = (240.0, 480.0)
 """Bounds of the server-side end of a watch; drawn anew each time, so that watches do not end together."""
 WATCH_SILENCE_SECONDS = (70.0, 90.0)
 """Bounds of the client's patience without a byte: the server sends a bookmark about every 60 s."""
-
-_PATCH_TYPES: dict[PatchKind, str] = {
-    "merge": "application/merge-patch+json",
-    "json": "application/json-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +130,11 @@ class ApiClient:
         If the continuation expires on the way (410), it starts again in one piece, as client-go does.
         """
         path = resource.path(namespace=namespace)
-        selectors = _selectors(label_selector, field_selector)
+        chosen = selectors(label_selector, field_selector)
         try:
-            return await self._pages(resource, path, selectors, limit=limit, transform=transform)
+            return await self._pages(resource, path, chosen, limit=limit, transform=transform)
         except Gone:
-            return await self._pages(resource, path, selectors, limit=0, transform=transform)
+            return await self._pages(resource, path, chosen, limit=0, transform=transform)
 
     async def watch(
         self,
@@ -158,7 +152,7 @@ class ApiClient:
         `on_open` is called when the server has accepted the watch. Raises Gone if the version is too old,
         Unreachable if the connection fails or stays silent.
         """
-        params = _selectors(label_selector, field_selector)
+        params = selectors(label_selector, field_selector)
         params["watch"] = "true"
         params["allowWatchBookmarks"] = "true"
         params["resourceVersion"] = resource_version
@@ -192,9 +186,9 @@ class ApiClient:
 
         `strict` refuses unknown fields.
         """
-        path = resource.path(namespace=_namespace(obj, namespace), name=name, subresource=subresource)
-        params = _write_params(manager=manager, dry_run=dry_run, strict=strict)
-        made: Obj = await self.request("POST", path, params=params, body=_typed(obj, resource, subresource))
+        path = resource.path(namespace=namespace_of(obj, namespace), name=name, subresource=subresource)
+        params = write_params(manager=manager, dry_run=dry_run, strict=strict)
+        made: Obj = await self.request("POST", path, params=params, body=typed(obj, resource, subresource))
         return made
 
     async def update(
@@ -209,10 +203,10 @@ class ApiClient:
     ) -> Obj:
         """Replace an object. Raises Conflict if it carries a resourceVersion that is not the current one."""
         path = resource.path(
-            namespace=_namespace(obj, namespace), name=obj["metadata"]["name"], subresource=subresource
+            namespace=namespace_of(obj, namespace), name=obj["metadata"]["name"], subresource=subresource
         )
-        params = _write_params(manager=manager, dry_run=dry_run)
-        made: Obj = await self.request("PUT", path, params=params, body=_typed(obj, resource, subresource))
+        params = write_params(manager=manager, dry_run=dry_run)
+        made: Obj = await self.request("PUT", path, params=params, body=typed(obj, resource, subresource))
         return made
 
     async def apply(
@@ -229,12 +223,12 @@ class ApiClient:
     ) -> Obj:
         """Server-side apply: creates, or changes what `manager` owns. Raises Conflict if not forced."""
         path = resource.path(
-            namespace=_namespace(obj, namespace), name=obj["metadata"]["name"], subresource=subresource
+            namespace=namespace_of(obj, namespace), name=obj["metadata"]["name"], subresource=subresource
         )
-        params = _write_params(manager=manager, dry_run=dry_run, strict=strict)
+        params = write_params(manager=manager, dry_run=dry_run, strict=strict)
         params["force"] = "true" if force else "false"
         made: Obj = await self.request(
-            "PATCH", path, params=params, body=_typed(obj, resource), content_type=APPLY
+            "PATCH", path, params=params, body=typed(obj, resource), content_type=APPLY
         )
         return made
 
@@ -252,9 +246,9 @@ class ApiClient:
     ) -> Obj:
         """Patch an object; a `metadata.resourceVersion` in a merge patch makes it conditional (Conflict)."""
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
-        params = _write_params(manager=manager, dry_run=dry_run)
+        params = write_params(manager=manager, dry_run=dry_run)
         made: Obj = await self.request(
-            "PATCH", path, params=params, body=body, content_type=_PATCH_TYPES[kind]
+            "PATCH", path, params=params, body=body, content_type=PATCH_TYPES[kind]
         )
         return made
 
@@ -280,7 +274,7 @@ class ApiClient:
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         path = resource.path(namespace=namespace, name=name)
-        answer: Obj = await self.request("DELETE", path, params=_write_params(dry_run=dry_run), body=options)
+        answer: Obj = await self.request("DELETE", path, params=write_params(dry_run=dry_run), body=options)
         return answer
 
     async def _pages(
@@ -306,30 +300,3 @@ class ApiClient:
             if not proceed:
                 return ObjectList(items, page["metadata"]["resourceVersion"])
             params["continue"] = proceed
-
-
-def _selectors(label_selector: str, field_selector: str) -> dict[str, str]:
-    pairs = {"labelSelector": label_selector, "fieldSelector": field_selector}
-    return {k: v for k, v in pairs.items() if v}
-
-
-def _write_params(*, manager: str = "", dry_run: bool = False, strict: bool = False) -> dict[str, str]:
-    params = {"fieldManager": manager} if manager else {}
-    if dry_run:
-        params["dryRun"] = "All"
-    if strict:
-        params["fieldValidation"] = "Strict"
-    return params
-
-
-def _namespace(obj: Obj, namespace: str | None) -> str | None:
-    return namespace or obj.get("metadata", {}).get("namespace")
-
-
-def _typed(obj: Obj, resource: Resource, subresource: str = "") -> Obj:
-    """The object with apiVersion and kind; what goes to a subresource may be of another kind."""
-    if "kind" in obj and "apiVersion" in obj:
-        return obj
-    if subresource and subresource != "status":
-        return obj
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}

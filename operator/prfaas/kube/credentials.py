@@ -71,7 +71,7 @@ class Credentials:
             self._renewal.cancel()
 
     async def _renew(self) -> None:
-        """Never raises: a failure is kept for RETRY_SECONDS, unless an older header is there to go on with."""
+        """Never raises: a failure is kept for RETRY_SECONDS, unless there is an older header to use."""
         try:
             plugin = self._connection.exec_plugin
             seconds = await self._ask(plugin) if plugin is not None else self._read_file()
