@@ -5,8 +5,9 @@ block hashes that shrinks when requests need the room, as in vLLM and SGLang.
 """
 
 import asyncio
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
+from itertools import islice
 
 from prfaas.model.kv import KvLaw
 from prfaas.simulate.engine.tokens import Prompt
@@ -36,7 +37,8 @@ class KvPool:
         self.hits = 0
         self._block = block_tokens
         self._law = law
-        self._cached: OrderedDict[int, None] = OrderedDict()
+        self._cached: dict[int, None] = {}
+        """Oldest first. A plain dict, read from the front in batches, takes half the memory of an ordered one."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @property
@@ -85,7 +87,6 @@ class KvPool:
         for block in prompt.hashes:
             if block not in self._cached:
                 break
-            self._cached.move_to_end(block)
             matched += self._block
         usable = self._law.usable_prefix(min(matched, max(prompt.tokens - 1, 0)))
         self.queries += prompt.tokens
@@ -94,9 +95,10 @@ class KvPool:
 
     def insert(self, prompt: Prompt) -> None:
         """Remember the prompt's whole blocks."""
+        cached = self._cached
         for block in prompt.hashes:
-            self._cached[block] = None
-            self._cached.move_to_end(block)
+            cached.pop(block, None)
+            cached[block] = None
         self._evict()
 
     def clear(self) -> None:
@@ -121,5 +123,7 @@ class KvPool:
 
     def _evict(self) -> None:
         room = max(self.capacity_tokens - self.used_tokens, 0) // self._block
-        while len(self._cached) > room:
-            self._cached.popitem(last=False)
+        excess = len(self._cached) - room
+        if excess > 0:
+            for block in list(islice(self._cached, excess)):
+                del self._cached[block]
