@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +28,8 @@ from prfaas.api.tables import (
 from prfaas.router.app import RunningRouter
 from prfaas.router.config import Limits, RouterConfig
 
-_hosts = itertools.count(2)
+_hosts = (f"127.{20 + os.getpid() % 100}.{n // 250}.{2 + n % 250}" for n in itertools.count())
+"""A fresh loopback address for each instance, apart from those of other test processes."""
 
 PROFILE = Profile(
     name="model",
@@ -75,7 +77,7 @@ class Fleet:
 
     async def add(self, name: str, *, pool: str, role: str, **more: Any) -> Unit:
         """Start an engine and a router; tables come with `publish`."""
-        host = f"127.0.7.{next(_hosts)}"
+        host = next(_hosts)
         options = {k: more.pop(k) for k in ("limits", "key_file", "drain_token", "config") if k in more}
         engine = RecordingEngine(host, 8100)
         await engine.start()
@@ -171,10 +173,9 @@ async def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
             await asyncio.sleep(0.01)
 
 
-@pytest.fixture
-def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> dict[str, Any]:
     """Routers run on uvloop, so do their tests."""
-    return uvloop.EventLoopPolicy()
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture

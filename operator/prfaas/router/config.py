@@ -69,6 +69,8 @@ class RouterConfig:
     tables: str
     """`kube`, or a directory with topology.json and control.json."""
     key_file: Path | None = None
+    require_key: bool = False
+    """Peers must show a key whose hash is in the topology table, also without a key file."""
     engine_key: str = ""
     """API key of the engine that only this router knows; sent instead of what the client sent."""
     drain_token: str = ""

@@ -79,6 +79,7 @@ class Router:
 
     def follow(self, topology: Topology) -> None:
         """A new topology is in force."""
+        self.keys.follow(topology.key_hashes)
         for gone in self.peers.sync(topology):
             self.prefix.forget(gone)
         self.wake_prober.set()
@@ -116,7 +117,7 @@ def make_router(config: RouterConfig) -> Router:
         decider=Decider(tables=tables, peers=peers, links=links, prefix=prefix),
         engine=engine,
         gate=Gate(loop.time),
-        keys=Keys(config.key_file),
+        keys=Keys(config.key_file, required=config.require_key),
         unfetched=Unfetched(loop.time),
         watch=watch,
         window=ProofWindow(watch, loop.time),

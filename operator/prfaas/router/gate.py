@@ -98,12 +98,14 @@ class Gate:
         """Wait for a turn at the engine; the caller must `leave` afterwards. Raises GateClosed at once."""
         seconds = self._curve.seconds(tokens, cached) if self._curve else 0.0
         backlog = self.backlog_seconds() or 0.0
-        if len(self._queue) + (len(self._running) if self.passes else 0) >= self.limit:
+        work = Work(tokens, seconds)
+        free = not self._queue and self._fits(work)
+        waiting = len(self._running) - 1 if self.passes else len(self._queue)
+        if waiting >= self.limit and (self.passes or not free):
             raise GateClosed("queue-full", backlog)
         if deadline_seconds is not None and backlog > deadline_seconds:
             raise GateClosed("too-late", backlog - deadline_seconds)
-        work = Work(tokens, seconds)
-        if not self._queue and self._fits(work):
+        if free:
             self._start(work)
             return work
         work.waiter = asyncio.get_running_loop().create_future()

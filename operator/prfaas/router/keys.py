@@ -1,25 +1,32 @@
-"""Keys that routers show each other. A file may hold several, one a line: a PrFaaS pool serves several PD
-pools."""
+"""Keys that routers show each other.
 
+Those of the own pool come from a file, one a line. A PrFaaS pool knows only hashes of the keys that its PD
+pools show; they come with the topology table, within a second of a new route.
+"""
+
+import hashlib
 import hmac
+from collections.abc import Iterable
 from pathlib import Path
 
 RECHECK_SECONDS = 5.0
 
 
 class Keys:
-    """Keys of a file or of all files in a directory, read again when they change."""
+    """Keys of a file or of all files in a directory, read again when they change, and hashes from the table."""
 
-    def __init__(self, source: Path | None) -> None:
+    def __init__(self, source: Path | None, *, required: bool = False) -> None:
         self._source = source
+        self.required = required or source is not None
+        """Whether peers must show a key at all; otherwise the network is trusted."""
+        self._hashes: tuple[str, ...] = ()
         self._keys: tuple[bytes, ...] = ()
         self._mark: tuple[int, ...] = ()
         self._checked = float("-inf")
 
-    @property
-    def required(self) -> bool:
-        """Whether peers must show a key at all; without a source the network is trusted."""
-        return self._source is not None
+    def follow(self, hashes: Iterable[str]) -> None:
+        """Accept keys with these SHA-256 hashes (hex) from now on, and no others but those of the file."""
+        self._hashes = tuple(hashes)
 
     def own(self, now: float) -> bytes | None:
         """The key to show to peers: the first; None when there is none."""
@@ -33,7 +40,8 @@ class Keys:
         self._refresh(now)
         given = (shown or "").encode("latin-1", "replace")
         matches = [hmac.compare_digest(given, key) for key in self._keys]
-        return any(matches)
+        hashed = hashlib.sha256(given).hexdigest()
+        return any(matches) or any(hmac.compare_digest(hashed, known) for known in self._hashes)
 
     def _refresh(self, now: float) -> None:
         if self._source is None or (now - self._checked < RECHECK_SECONDS and self._keys):

@@ -43,6 +43,7 @@ def from_options(options: Mapping[str, object]) -> RouterConfig:
         engine=parse_engine(text["engine"]),
         tables=tables,
         key_file=Path(text["key_file"]) if text["key_file"] else None,
+        require_key=bool(options["require_key"]),
         engine_key=os.environ.get("PRFAAS_ENGINE_KEY", ""),
         drain_token=os.environ.get("PRFAAS_DRAIN_TOKEN", ""),
         forward_unknown_paths=text["unknown_paths"] == "forward",
