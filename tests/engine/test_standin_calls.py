@@ -149,6 +149,16 @@ async def test_identity_of_an_sglang(launch) -> None:
     assert (await engine.post("/inference/v1/generate", {}))[0] == 404
 
 
+@pytest.mark.parametrize("config", [vllm(api_key="k"), sglang("null", api_key="k")], ids=["vllm", "sglang"])
+async def test_api_key_guards_calls_but_not_probes(launch, config) -> None:
+    engine = await launch(config)
+    body = {"prompt": "a", "max_tokens": 1}
+    assert (await engine.post("/v1/completions", body))[0] == 401
+    assert (await engine.post("/v1/completions", body, Authorization="Bearer wrong"))[0] == 401
+    assert (await engine.post("/v1/completions", body, Authorization="Bearer k"))[0] == 200
+    assert [(await engine.get(path))[0] for path in ("/health", "/metrics")] == [200, 200]
+
+
 async def test_flush_cache_forgets_prefixes(launch) -> None:
     engine = await launch(sglang("null"))
     body = {"text": words(100), "sampling_params": {"max_new_tokens": 1}}

@@ -53,6 +53,14 @@ def test_process_serves_stays_small_and_ends_on_sigterm(process) -> None:
     assert started.wait(timeout=30) == 0
 
 
+def test_process_dies_on_demand(process) -> None:
+    started, url = process
+    request = urllib.request.Request(url + "/debug/faults", data=b'{"die": true}')
+    with pytest.raises(OSError, match=r"closed|reset"):
+        urllib.request.urlopen(request, timeout=60)
+    assert started.wait(timeout=30) == -signal.SIGKILL
+
+
 def test_idle_process_does_next_to_nothing(process) -> None:
     started, _ = process
     before = cpu_seconds(started.pid)

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 )
 @click.option("--prompt-tokens-details/--no-prompt-tokens-details", default=True, show_default=True)
 @click.option("--default-output-tokens", type=click.IntRange(1), default=64, show_default=True)
+@click.option("--api-key", default="", help="Bearer token that calls must carry; probes need none.")
 @click.option("--debug-faults", is_flag=True, help="Serve /debug/faults and /debug/state.")
 def command(**options: Any) -> None:
     """Serve the engine stand-in: vLLM (NIXL) or SGLang as routers and operators see them.

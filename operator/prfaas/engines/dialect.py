@@ -90,6 +90,12 @@ class Facts:
     """Default port that peers dial for the transfer."""
     usage_flags: tuple[str, ...] = ()
     """Engine flags without which usage shows no cached tokens."""
+    decode_prefills: bool = True
+    """A decoding instance can prefill by itself (in place, and whatever cannot be split). False for SGLang:
+    its decode mode refuses requests without a bootstrap room."""
+    headers_before_tokens: bool = True
+    """A stream's 200 comes before anything is computed, so that a failed hand-off is an error event; else the
+    headers wait for the first token and a failure has its own status."""
     prefill_abort_frees: bool = True
     """Closing the prefill leg before its answer frees its KV. After the answer only the lease does
     (vllm#50425), unless decode has read it."""

@@ -64,6 +64,8 @@ def facts(version: Version | None, connector: str) -> Facts:
         ),
         transfer_port=PORT_BOOTSTRAP,
         usage_flags=("--enable-cache-report",),
+        decode_prefills=False,
+        headers_before_tokens=False,
         prefill_abort_frees=False,
     )
 

@@ -84,6 +84,8 @@ class EngineConfig:
     """Length of an answer whose request sets no limit; it then ends with `stop`."""
     chunk_tokens: int = 8192
     """Prefill chunk after which SGLang sends KV."""
+    api_key: str = ""
+    """Bearer token that calls must carry; probes and metrics need none."""
     debug_faults: bool = False
 
     @property

@@ -1,8 +1,5 @@
 """The stand-in's own endpoints for tests and demos: faults in, books out. Off unless asked for."""
 
-import os
-import signal
-
 import orjson
 from aiohttp import web
 
@@ -44,7 +41,7 @@ def state(engine: Engine, *, transfers: bool) -> dict[str, object]:
 
 
 def add_routes(app: web.Application, engine: Engine) -> None:
-    """GET /debug/state[?transfers=0], GET and POST /debug/faults, POST /debug/die."""
+    """GET /debug/state[?transfers=0], GET and POST /debug/faults."""
 
     async def show_state(request: web.Request) -> web.StreamResponse:
         return json_answer(state(engine, transfers=request.query.get("transfers") != "0"))
@@ -63,11 +60,6 @@ def add_routes(app: web.Application, engine: Engine) -> None:
         engine.obey_faults()
         return json_answer(engine.faults.show())
 
-    async def die(request: web.Request) -> web.StreamResponse:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return web.Response()
-
     app.router.add_get("/debug/state", show_state)
     app.router.add_get("/debug/faults", show_faults)
     app.router.add_post("/debug/faults", set_faults)
-    app.router.add_post("/debug/die", die)

@@ -1,6 +1,8 @@
 """The engine: takes a request through queue, prefill or transfer, and decode, and keeps the books."""
 
 import asyncio
+import os
+import signal
 import uuid
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -238,6 +240,8 @@ class Engine:
 
     def obey_faults(self) -> None:
         """Make changed faults take effect at once."""
+        if self.faults.die:
+            os.kill(os.getpid(), signal.SIGKILL)
         self.lanes.slowdown = self.faults.slowdown
         if self.faults.transfer == "cut":
             self.sender.link.cut()

@@ -24,6 +24,8 @@ class Faults:
     """Factor on prefill times."""
     params: Params = "ok"
     """What becomes of kv_transfer_params in prefill answers (vLLM)."""
+    die: bool = False
+    """True: the process kills itself at once."""
     healthy: bool = True
     """False: /health answers 503."""
 
@@ -66,8 +68,8 @@ class Faults:
                 raise ValueError("slowdown must be a number, 0 or more")
             if name == "count" and (not isinstance(value, int) or isinstance(value, bool)):
                 raise ValueError("count must be a whole number")
-            if name == "healthy" and not isinstance(value, bool):
-                raise ValueError("healthy must be true or false")
+            if name in ("healthy", "die") and not isinstance(value, bool):
+                raise ValueError(f"{name} must be true or false")
         for name, value in change.items():
             setattr(self, name, value)
         if self.transfer == "stall":

@@ -88,11 +88,10 @@ async def _whole(
 async def _stream(
     engine: Engine, request: web.Request, answer: Answer, plan: Plan, runs: Sequence[Run]
 ) -> web.StreamResponse:
-    """vLLM sends headers at once and reports failures as events; SGLang waits for the first token."""
+    """Write a stream; before or after the headers, by engine, a failure is a status or an event."""
     response = web.StreamResponse()
     response.content_type = "text/event-stream"
-    early = engine.config.is_vllm
-    if early:
+    if engine.config.dialect.facts.headers_before_tokens:
         await response.prepare(request)
     try:
         for number, run in enumerate(runs):

@@ -38,7 +38,8 @@ class KvPool:
         self._block = block_tokens
         self._law = law
         self._cached: dict[int, None] = {}
-        """Oldest first. A plain dict, read from the front in batches, takes half the memory of an ordered one."""
+        """Oldest first. A plain dict, emptied from the front in batches, takes half the room of an ordered
+        one."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     @property

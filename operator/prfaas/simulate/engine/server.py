@@ -1,11 +1,13 @@
 """The HTTP side of one stand-in: the routes of its engine, and running it until told to stop."""
 
 import asyncio
+import hmac
 import signal
 import time
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from prfaas.engines import Call
 from prfaas.simulate.engine import debug
@@ -22,6 +24,25 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 POOLING = ("/v1/embeddings", "/v1/rerank", "/v1/score", "/score", "/rerank", "/pooling", "/classify")
 
 
+FREE_PATHS = frozenset({"/health", "/health_generate", "/ping", "/metrics", "/version", "/load"})
+"""Paths that need no API key."""
+
+
+def key_guard(engine: Engine) -> Middleware:
+    """Refuses calls without the API key, as the engines' --api-key does."""
+    expected = f"Bearer {engine.config.api_key}"
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path not in FREE_PATHS and not request.path.startswith("/debug/"):
+            given = request.headers.get("Authorization", "")
+            if not hmac.compare_digest(given.encode(), expected.encode()):
+                return refusal_answer(engine, None, Refusal(401, "Unauthorized", kind="AuthenticationError"))
+        return await handler(request)
+
+    return guard
+
+
 class Server:
     """Routes of one engine."""
 
@@ -32,7 +53,8 @@ class Server:
 
     def app(self) -> web.Application:
         """The aiohttp application."""
-        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        guards = [key_guard(self.engine)] if self.config.api_key else []
+        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=guards)
         for call in sorted(self.config.dialect.facts.calls | self._whole_calls()):
             app.router.add_post(call.value, self._generate(call))
         app.router.add_get("/health", self.health)
