@@ -90,8 +90,8 @@ class Starter:
     def _working_directory(self, container: Container) -> Path:
         """workingDir where that is in a volume: other directories of an image do not exist here."""
         wanted = container.spec.get("workingDir") or ""
-        real = Path(self.rewriter(container).paths(wanted))
-        return real if wanted != str(real) and real.is_dir() else self.directory(container)
+        real = self.rewriter(container).paths(wanted)
+        return Path(real) if real != wanted else self.directory(container)
 
     def _check_backoff(self, pod: Pod, container: Container, record: Record) -> None:
         seen = record.seen

@@ -144,3 +144,14 @@ async def test_a_changed_config_map_reaches_the_files(pods: Pods) -> None:
     await pods.until("live", lambda p: state(p, "main") == "running")
     await pods.put(CONFIGMAPS, "live", {"word": "new"})
     assert phase(await pods.ended("live")) == "Succeeded"
+
+
+async def test_the_working_directory_may_be_in_a_volume(pods: Pods) -> None:
+    await pods.put(CONFIGMAPS, "settings", {"a": "1"})
+    await pods.script_succeeds(
+        "working",
+        "import pathlib, sys; sys.exit(0 if pathlib.Path('a').read_text() == '1' else 'wrong directory')",
+        workingDir="/etc/settings",
+        volumeMounts=[{"name": "v", "mountPath": "/etc/settings"}],
+        volumes=[{"name": "v", "configMap": {"name": "settings"}}],
+    )
