@@ -50,6 +50,8 @@ class RecordingEngine:
     events: int = 4
     event_seconds: float = 0.0
     metrics: str = ""
+    written: int = 0
+    """Events that were taken from this engine."""
     aborted: list[str] = field(default_factory=list)
     _runner: web.ServerRunner | None = None
 
@@ -141,6 +143,7 @@ class RecordingEngine:
             return response
         for index in range(self.events):
             await response.write(self.event(index))
+            self.written += 1
             await asyncio.sleep(self.event_seconds)
             if self.decode_error == "late" and index == 1:
                 assert request.transport is not None

@@ -69,6 +69,28 @@ async def test_work_enters_in_the_order_it_came() -> None:
     assert order == [0, 1, 2, 3, 4]
 
 
+async def test_short_prompts_pass_long_ones_that_have_not_waited_long() -> None:
+    clock = Clock()
+    gate = make_gate(clock)
+    gate.weight = 2.0
+    running = await enter(gate, 1000)
+    order: list[str] = []
+
+    async def wait(name: str, tokens: int) -> None:
+        work = await enter(gate, tokens)
+        order.append(name)
+        gate.leave(work, well=True)
+
+    tasks = [asyncio.create_task(wait("old long", 4000))]
+    await asyncio.sleep(0)
+    clock.now += 9.0
+    tasks += [asyncio.create_task(wait(name, n)) for name, n in (("long", 4000), ("short", 1000))]
+    await asyncio.sleep(0)
+    gate.leave(running, well=True)
+    await asyncio.gather(*tasks)
+    assert order == ["old long", "short", "long"]
+
+
 async def test_a_full_queue_refuses_at_once() -> None:
     gate = make_gate(Clock())
     gate.limit = 1

@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-from prfaas.api.tables import Hardware, Topology
+from prfaas.api.tables import Control, Hardware, Topology
 from prfaas.engines.dialect import Order
 from prfaas.router.budget import Budget
 from prfaas.router.config import RouterConfig
@@ -98,6 +98,11 @@ class Router:
             self.unfetched.lease_seconds = dialect.facts.lease.seconds
             self.watch.follow(dialect.facts.metrics)
 
+    def obey(self, control: Control) -> None:
+        """A new control table is in force."""
+        self.gate.limit = control.queue_limit
+        self.gate.weight = control.gate_ageing if control.gate_order == "ShortestFirst" else 0.0
+
 
 def make_router(config: RouterConfig) -> Router:
     """Assemble a router; call it inside the running event loop."""
@@ -125,4 +130,5 @@ def make_router(config: RouterConfig) -> Router:
         started=loop.time(),
     )
     tables.on_topology.append(router.follow)
+    tables.on_control.append(router.obey)
     return router

@@ -6,7 +6,7 @@ curve, corrected by a factor learned from how long prefills really took.
 """
 
 import asyncio
-from collections import deque
+from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -36,6 +36,8 @@ class Work:
     tokens: int
     seconds: float
     """Alone, by the curve, not corrected."""
+    key: float = 0.0
+    """The queue's order: arrival, plus the gate's weight times `seconds`."""
     starts: float = 0.0
     """When the engine is believed to start it."""
     waiter: asyncio.Future[None] | None = None
@@ -46,11 +48,13 @@ class Gate:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._queue: deque[Work] = deque()
+        self._queue: list[Work] = []
         self._running: list[Work] = []
         self._hardware = Hardware(name="")
         self._curve: LatencyCurve | None = None
         self.limit = 1024
+        self.weight = 0.0
+        """0 is first come, first served; more lets short prompts pass long ones, which age meanwhile."""
         self.passes = False
         """Hand everything to the engine at once: prefills that first wait for their decode side must not hold
         up the others. Order is then the engine's; bound and backlog stay."""
@@ -109,7 +113,8 @@ class Gate:
             self._start(work)
             return work
         work.waiter = asyncio.get_running_loop().create_future()
-        self._queue.append(work)
+        work.key = self._clock() + self.weight * seconds
+        insort(self._queue, work, key=lambda other: other.key)
         try:
             await work.waiter
         except asyncio.CancelledError:
@@ -160,7 +165,7 @@ class Gate:
 
     def _admit(self) -> None:
         while self._queue and self._fits(self._queue[0]):
-            work = self._queue.popleft()
+            work = self._queue.pop(0)
             if work.waiter is not None and not work.waiter.done():
                 self._start(work)
                 work.waiter.set_result(None)

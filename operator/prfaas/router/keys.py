@@ -13,7 +13,7 @@ RECHECK_SECONDS = 5.0
 
 
 class Keys:
-    """Keys of a file or of all files in a directory, read again when they change, and hashes from the table."""
+    """Keys of a file or directory, read again when they change, and hashes of keys from the table."""
 
     def __init__(self, source: Path | None, *, required: bool = False) -> None:
         self._source = source

@@ -84,6 +84,7 @@ class TableStore:
         self.own: Instance | None = None
         """This router's instance in the topology, None while it is not listed."""
         self.on_topology: list[Callable[[Topology], None]] = []
+        self.on_control: list[Callable[[Control], None]] = []
 
     @property
     def topology(self) -> Topology | None:
@@ -123,7 +124,13 @@ class TableStore:
 
     def offer_control(self, data: bytes, now: float) -> bool:
         """A control document arrived; True when it came into force."""
-        return self._control.offer(data, self._pool, now)
+        if not self._control.offer(data, self._pool, now):
+            return False
+        control = self._control.table
+        assert control is not None
+        for listener in self.on_control:
+            listener(control)
+        return True
 
     def profile_of(self, pool: str) -> Profile | None:
         """Profile of the instances of `pool` (a remote's own, else the first)."""
