@@ -5,6 +5,7 @@ the one from the other.
 """
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf, isfinite
 from typing import Literal
 
@@ -27,7 +28,7 @@ class Decode:
     max_batch: int
     """BS_max: sequences decoded at once, as configured."""
     steps: tuple[tuple[int, float], ...]
-    """Seconds of one decode step by batch size, increasing in both; straight lines between."""
+    """Seconds of one decode step by batch size, increasing; straight lines between."""
     kv_capacity_bytes: float = inf
 
     def __post_init__(self) -> None:
@@ -39,17 +40,17 @@ class Decode:
         last = (0, 0.0)
         for index, (batch, seconds) in enumerate(self.steps):
             if batch <= last[0] or seconds < last[1] or not isfinite(seconds) or seconds <= 0:
-                raise ModelError(f"decode.steps[{index}]: batch and duration must increase and be above 0")
+                raise ModelError(f"decode.steps[{index}]: batches must increase, durations not fall below 0")
             last = (batch, seconds)
 
     def step_seconds(self, batch: float) -> float:
-        """T_decode at this batch size; flat below the first point, the last line goes on above the last."""
-        if batch <= self.steps[0][0] or len(self.steps) == 1:
+        """T_decode at this batch size; straight lines between the points, constant outside."""
+        if batch <= self.steps[0][0]:
             return self.steps[0][1]
-        for (b0, s0), (b1, s1) in zip(self.steps, self.steps[1:], strict=False):
-            if batch <= b1 or (b1, s1) == self.steps[-1]:
+        for (b0, s0), (b1, s1) in pairwise(self.steps):
+            if batch <= b1:
                 return s0 + (s1 - s0) * (batch - b0) / (b1 - b0)
-        raise AssertionError("unreachable: the last pair always returns")
+        return self.steps[-1][1]
 
     def concurrency(
         self, kv: KvLaw, *, sequence_tokens: float, tokens_per_second: float | None
