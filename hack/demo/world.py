@@ -5,11 +5,8 @@ away.
 import asyncio
 import base64
 import json
-import os
 import shutil
-import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
@@ -18,21 +15,33 @@ import yaml
 
 from localclusters import ControlPlane
 from localclusters.arguments import Options
-from localclusters.processes import Process, spawn, stop
-from localnode import LocalNode
+from localclusters.processes import Process
+from localnode import LocalNodeError
+from localworld import (
+    DELETION_ORDER,
+    ROOT,
+    OperatorProcess,
+    Site,
+    documents,
+    environment,
+    is_true,
+    resource,
+    start_all,
+    stop_all,
+    unready,
+)
 from prfaas.kube.client import ApiClient
 from prfaas.kube.errors import ApiError, NotFound
-from prfaas.kube.resources import CRDS, SECRETS, Resource
+from prfaas.kube.resources import CRDS, SECRETS
 
-ROOT = Path(__file__).resolve().parents[2]
+__all__ = ["NAMESPACE", "NETWORKS", "ROOT", "World", "WorldError", "environment"]
+
 SAMPLE = ROOT / "manifests" / "samples" / "case-study"
 NETWORKS = {"east": "127.10.0.0/16", "west": "127.20.0.0/16"}
 """Addresses of pods by cluster; the hub is the first."""
 SERVICES = {"east": "10.96.0.0/16", "west": "10.97.0.0/16"}
 NAMESPACE = "default"
 OPERATOR_FILE = "operator.json"
-KINDS = ("PrefillRoute", "PDPool", "PrfaasPool", "ModelProfile", "MemberCluster")
-"""Our kinds in an order in which they may be deleted without waiting for each other."""
 
 
 class WorldError(RuntimeError):
@@ -46,10 +55,14 @@ class World:
     directory: Path
     tell: Callable[[str], None]
     """Says what is going on."""
-    planes: dict[str, ControlPlane] = field(default_factory=dict)
-    nodes: dict[str, LocalNode] = field(default_factory=dict)
+    sites: dict[str, Site] = field(default_factory=dict)
     clients: dict[str, ApiClient] = field(default_factory=dict)
-    operator: Process | None = None
+    operator: OperatorProcess | None = None
+
+    @property
+    def planes(self) -> dict[str, ControlPlane]:
+        """Control planes by name of the cluster."""
+        return {name: site.plane for name, site in self.sites.items()}
 
     @property
     def hub(self) -> ApiClient:
@@ -59,39 +72,22 @@ class World:
     async def start(self) -> None:
         """Clusters, nodes, custom resource definitions, operator."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        self.tell("starting two control planes")
-        for name in NETWORKS:
+        self.tell("starting two control planes with a node each")
+        for name, network in NETWORKS.items():
             options = Options(service_cidr=SERVICES[name])
-            self.planes[name] = ControlPlane(name, self.directory / "clusters", options=options)
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(ControlPlane.start, self.planes.values()))
-        self.tell("starting a node in each")
-        for name, plane in self.planes.items():
-            self.nodes[name] = LocalNode(
-                f"{name}-node",
-                plane.kubeconfig,
-                self.directory / "nodes" / name,
-                pod_cidr=NETWORKS[name],
-                images=(f"localhost/prfaas={Path(sys.executable).parent}",),
-            )
-            self.nodes[name].start()
-            self.clients[name] = await ApiClient.from_kubeconfig(plane.kubeconfig)
+            self.sites[name] = Site(name, self.directory, networks=[network], options=options)
+        start_all(self.sites.values())
+        for name, site in self.sites.items():
+            self.clients[name] = await ApiClient.from_kubeconfig(site.kubeconfig)
         await self._definitions()
         self.start_operator()
 
     def start_operator(self) -> None:
         """Run `prfaas operator` against the hub."""
         self.tell("starting the operator")
-        command = [
-            str(Path(sys.executable).parent / "prfaas"),
-            "operator",
-            f"--kubeconfig={self.planes[next(iter(NETWORKS))].kubeconfig}",
-            f"--namespace={NAMESPACE}",
-            "--router-image=localhost/prfaas:dev",
-        ]
-        log = self.directory / "operator.log"
-        self.operator = spawn(command, name="operator", log=log, directory=self.directory)
-        (self.directory / OPERATOR_FILE).write_text(json.dumps(asdict(self.operator)))
+        self.operator = self._operator()
+        process = self.operator.start()
+        (self.directory / OPERATOR_FILE).write_text(json.dumps(asdict(process)))
 
     @classmethod
     async def open(cls, directory: Path, tell: Callable[[str], None]) -> Self:
@@ -100,16 +96,19 @@ class World:
             raise WorldError("no demo was left running")
         found = cls(directory, tell)
         for name in NETWORKS:
-            found.planes[name] = ControlPlane(name, directory / "clusters")
-            found.nodes[name] = LocalNode.open(directory / "nodes" / name)
-            found.clients[name] = await ApiClient.from_kubeconfig(found.planes[name].kubeconfig)
-        found.operator = Process(**json.loads((directory / OPERATOR_FILE).read_text()))
+            try:
+                found.sites[name] = Site.open(name, directory)
+            except LocalNodeError as error:
+                raise WorldError(str(error)) from error
+            found.clients[name] = await ApiClient.from_kubeconfig(found.sites[name].kubeconfig)
+        found.operator = found._operator()
+        found.operator.process = Process(**json.loads((directory / OPERATOR_FILE).read_text()))
         return found
 
     async def apply_sample(self) -> None:
         """Kubeconfig Secrets of both clusters, then manifests/samples/case-study."""
-        for name, plane in self.planes.items():
-            value = base64.b64encode(plane.kubeconfig.read_bytes()).decode()
+        for name, site in self.sites.items():
+            value = base64.b64encode(site.kubeconfig.read_bytes()).decode()
             secret = {
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -117,16 +116,20 @@ class World:
                 "data": {"kubeconfig": value},
             }
             await self.hub.apply(SECRETS, secret, manager="demo")
-        for document in sample():
+        for document in documents(SAMPLE):
             document["metadata"].setdefault("namespace", NAMESPACE)
-            await self.hub.apply(_resource(document["kind"]), document, manager="demo")
+            await self.hub.apply(resource(document["kind"]), document, manager="demo")
 
     async def wait_ready(self, *, timeout_seconds: float = 180) -> None:
         """Until every resource of the sample is Ready. Raises WorldError with the conditions that are not."""
-        wanted = [(d["kind"], d["metadata"]["name"]) for d in sample()]
+        wanted = [(d["kind"], d["metadata"]["name"]) for d in documents(SAMPLE)]
         waiting: list[str] = []
         for _ in range(int(timeout_seconds * 2)):
-            waiting = [text for kind, name in wanted if (text := await self._unready(kind, name))]
+            waiting = [
+                text
+                for kind, name in wanted
+                if (text := unready(await self._get(kind, name), f"{kind} {name}"))
+            ]
             if not waiting:
                 return
             self._check_operator()
@@ -135,10 +138,10 @@ class World:
 
     async def delete_sample(self, *, timeout_seconds: float = 120) -> None:
         """Delete our resources and wait until their finalizers are done."""
-        names = [(d["kind"], d["metadata"]["name"]) for d in sample()]
-        for kind, name in sorted(names, key=lambda item: KINDS.index(item[0])):
+        names = [(d["kind"], d["metadata"]["name"]) for d in documents(SAMPLE)]
+        for kind, name in sorted(names, key=lambda item: DELETION_ORDER.index(item[0])):
             try:
-                await self.hub.delete(_resource(kind), name, namespace=NAMESPACE)
+                await self.hub.delete(resource(kind), name, namespace=NAMESPACE)
             except NotFound:
                 continue
         left: list[str] = []
@@ -154,14 +157,19 @@ class World:
         for client in self.clients.values():
             await client.close()
         if self.operator:
-            stop([self.operator])
-        for node in self.nodes.values():
-            node.stop(purge=True)
-        with ThreadPoolExecutor() as pool:
-            list(pool.map(lambda plane: plane.stop(purge=True), self.planes.values()))
+            self.operator.stop()
+        stop_all(self.sites.values())
         for left in ("clusters", "nodes"):
             shutil.rmtree(self.directory / left, ignore_errors=True)
         (self.directory / OPERATOR_FILE).unlink(missing_ok=True)
+
+    def _operator(self) -> OperatorProcess:
+        return OperatorProcess(
+            self.sites[next(iter(NETWORKS))].kubeconfig,
+            self.directory / "operator.log",
+            router_image="localhost/prfaas:dev",
+            arguments=[f"--namespace={NAMESPACE}"],
+        )
 
     async def _definitions(self) -> None:
         self.tell("applying the custom resource definitions")
@@ -171,22 +179,12 @@ class World:
             names.append(definition["metadata"]["name"])
             await self.hub.apply(CRDS, definition, manager="demo")
         for name in names:
-            while not _is_true(await self.hub.get(CRDS, name), "Established"):
+            while not is_true(await self.hub.get(CRDS, name), "Established"):
                 await asyncio.sleep(0.1)
-
-    async def _unready(self, kind: str, name: str) -> str:
-        found = await self._get(kind, name)
-        if found is None:
-            return f"{kind} {name}: not there"
-        if _is_true(found, "Ready"):
-            return ""
-        conditions = found.get("status", {}).get("conditions", [])
-        bad = [f"{c['type']}={c['status']} {c.get('reason', '')}: {c.get('message', '')}" for c in conditions]
-        return f"{kind} {name}: {'; '.join(bad) or 'no conditions yet'}"
 
     async def _get(self, kind: str, name: str) -> dict[str, Any] | None:
         try:
-            return await self.hub.get(_resource(kind), name, namespace=NAMESPACE)
+            return await self.hub.get(resource(kind), name, namespace=NAMESPACE)
         except NotFound:
             return None
         except ApiError as error:
@@ -195,29 +193,3 @@ class World:
     def _check_operator(self) -> None:
         if self.operator and not self.operator.alive:
             raise WorldError(f"the operator ended; its last words:\n{self.operator.log_tail()}")
-
-
-def sample() -> list[dict[str, Any]]:
-    """Documents of the sample in the order of their files."""
-    documents = [d for file in sorted(SAMPLE.glob("*.yaml")) for d in yaml.safe_load_all(file.read_text())]
-    return [document for document in documents if document]
-
-
-def environment() -> None:
-    """Make pods' programs find our package, whatever directory they run in."""
-    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT / "operator"), str(ROOT / "hack")])
-
-
-def _resource(kind: str) -> Resource:
-    return Resource("prfaas.io", "v1alpha1", f"{kind.lower()}s", kind)
-
-
-def _is_true(found: dict[str, Any], condition: str) -> bool:
-    conditions = found.get("status", {}).get("conditions", [])
-    generation = found["metadata"].get("generation")
-    return any(
-        c["type"] == condition
-        and c["status"] == "True"
-        and c.get("observedGeneration", generation) == generation
-        for c in conditions
-    )
