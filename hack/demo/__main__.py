@@ -86,7 +86,7 @@ class Demo:
         await observer.sample()
         traffic = Traffic(Shape(), MODEL, lambda: observer.latest.members(PD_POOL))
         faults = Faults(
-            lambda: observer.latest,
+            observer,
             lambda: traffic.elapsed,
             PRFAAS_POOL,
             kill_at_seconds=7.0,
@@ -108,6 +108,7 @@ class Demo:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         await observer.sample()
+        await observer.book(observer.latest.instances)
         return observer, traffic, faults
 
     async def _show(self, observer: Observer, traffic: Traffic, faults: Faults) -> None:
@@ -145,7 +146,7 @@ class Demo:
             for view in observer.latest.instances:
                 if view.role != meta.ROLE_DECODE or not view.ip:
                     continue
-                url = f"http://{view.ip}:{meta.PORT_ROUTER_ADMIN}/v1/decisions/recent?count=1000"
+                url = f"http://{view.ip}:{meta.PORT_ROUTER_ADMIN}/v1/decisions/recent?limit=1000"
                 async with session.get(url) as response:
                     for raw in (await response.json())["decisions"]:
                         decision = Decision.read(raw)

@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from demo.observe import InstanceView, Sample
+from demo.observe import InstanceView, Observer
 from demo.picture import Fault
 from prfaas.api import meta
 
@@ -19,7 +19,7 @@ TIMEOUT = aiohttp.ClientTimeout(total=3.0)
 class Faults:
     """Breaks things at set times of the traffic and notes when."""
 
-    latest: Callable[[], Sample]
+    observer: Observer
     elapsed: Callable[[], float]
     """Seconds since the traffic started."""
     remote_pool: str
@@ -37,10 +37,11 @@ class Faults:
 
     async def _kill(self) -> None:
         victim = max(self._remote(), key=lambda view: view.report.gate_running if view.report else -1)
+        await self.observer.book([victim])
         at = self.elapsed()
         async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
             with contextlib.suppress(aiohttp.ClientError):  # it dies before it can answer
-                await _tell(session, victim, {"die": True})
+                await session.post(f"http://{victim.ip}:{meta.PORT_ENGINE}/debug/die")
         ended = await self._back(victim, since=at)
         self.done.append(Fault(f"{victim.name} killed", at, ended, everywhere=False))
 
@@ -50,7 +51,7 @@ class Faults:
         while self.elapsed() - since < 60:
             now = [
                 v
-                for v in self.latest().instances
+                for v in self.observer.latest.instances
                 if v.name.rpartition("-")[0] == victim.name.rpartition("-")[0]
             ]
             ready = any(v.ready for v in now)
@@ -69,7 +70,7 @@ class Faults:
         self.done.append(Fault("link cut", at, self.elapsed(), everywhere=True))
 
     def _remote(self) -> list[InstanceView]:
-        return [v for v in self.latest().instances if v.pool == self.remote_pool and v.ready]
+        return [v for v in self.observer.latest.instances if v.pool == self.remote_pool and v.ready]
 
     async def _until(self, seconds: float) -> None:
         await asyncio.sleep(max(0.0, seconds - self.elapsed()))

@@ -16,7 +16,7 @@ def egress(observer: Observer) -> list[tuple[float, float]]:
     last = None
     for sample in observer.samples:
         now = {
-            v.uid: int(v.engine["bytesSent"]) for v in sample.instances if v.engine and v.cluster == "west"
+            v.uid: int(v.engine["sentBytes"]) for v in sample.instances if v.engine and v.cluster == "west"
         }
         moved = sum(
             count - before.get(uid, 0) if count >= before.get(uid, 0) else count for uid, count in now.items()
@@ -33,11 +33,11 @@ def ready(instances: Iterable[InstanceView]) -> dict[str, int]:
 
 
 def kv_bytes(observer: Observer) -> Bytes:
-    """Bytes by request as each engine counted them, also of engines that ended on the way."""
+    """Bytes of finished transfers by request, as the engines on both ends booked them."""
     found = Bytes()
-    for state in observer.engines.values():
-        for request, count in state.get("sentByRequest", {}).items():
-            found.sent[request] = found.sent.get(request, 0) + count
-        for request, count in state.get("receivedByRequest", {}).items():
-            found.received[request] = found.received.get(request, 0) + count
+    for transfers in observer.transfers.values():
+        for transfer in transfers:
+            if transfer["state"] == "done":
+                side = found.sent if transfer["direction"] == "sent" else found.received
+                side[transfer["request_id"]] = side.get(transfer["request_id"], 0) + transfer["bytes"]
     return found

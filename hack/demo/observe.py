@@ -5,7 +5,7 @@ state.
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,10 +68,8 @@ class Observer:
     route: str
     origin: float = field(default_factory=time.monotonic)
     samples: list[Sample] = field(default_factory=list)
-    engines: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Last known state of each engine process by pod uid, also of those that are gone."""
-    reports: dict[str, Report] = field(default_factory=dict)
-    """Last known report of each router process, by its start id."""
+    transfers: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Transfers as each engine process booked them, by engine id."""
 
     @property
     def latest(self) -> Sample:
@@ -97,6 +95,14 @@ class Observer:
         self.samples.append(sample)
         return sample
 
+    async def book(self, instances: Iterable[InstanceView]) -> None:
+        """Read the transfers that engines have booked, before they are gone."""
+        async with aiohttp.ClientSession(timeout=READ_TIMEOUT) as session:
+            for instance in instances:
+                if raw := await _get(session, f"http://{instance.ip}:{meta.PORT_ENGINE}/debug/state"):
+                    state = msgspec.json.decode(raw)
+                    self.transfers[state["engineId"]] = state["transfers"]
+
     async def _pods(self, cluster: str) -> tuple[str, list[dict[str, Any]]]:
         with contextlib.suppress(ApiError):
             found = await self.clusters[cluster].list(
@@ -116,12 +122,8 @@ class Observer:
         if ip:
             raw = await _get(session, f"http://{ip}:{meta.PORT_ROUTER_ADMIN}/v1/report")
             report = msgspec.json.decode(raw, type=Report) if raw else None
-            raw = await _get(session, f"http://{ip}:{meta.PORT_ENGINE}/debug/state")
+            raw = await _get(session, f"http://{ip}:{meta.PORT_ENGINE}/debug/state?transfers=0")
             engine = msgspec.json.decode(raw) if raw else {}
-        if report:
-            self.reports[report.start] = report
-        if engine:
-            self.engines[uid] = engine
         pool, role = labels[meta.LABEL_POOL], labels.get(meta.LABEL_ROLE, "")
         return InstanceView(pod["metadata"]["name"], uid, cluster, pool, role, ip, ready, report, engine)
 

@@ -78,7 +78,7 @@ def test_the_operators_environment_comes_first_so_that_the_users_may_refer_to_it
 
 
 def test_only_the_router_gets_a_token_and_the_key() -> None:
-    spec = spec_of(with_spec(PRFAAS_VIEW, initContainers=[{"name": "fetch", "image": "fetch:1"}]))
+    spec = spec_of(with_spec(PD_VIEW, initContainers=[{"name": "fetch", "image": "fetch:1"}]))
 
     mounts = {
         container["name"]: [mount["mountPath"] for mount in container.get("volumeMounts", [])]
@@ -100,10 +100,16 @@ def test_init_containers_of_the_user_run_before_the_router() -> None:
 
 
 def test_a_trusted_network_needs_no_key() -> None:
-    trusting = replace(PRFAAS_VIEW, trust_network=True)
+    for view in (PD_VIEW, PRFAAS_VIEW):
+        arguments = router_of(replace(view, trust_network=True))["args"]
+        assert not {"--key-file", "--require-key"} & set(arguments)
 
-    assert "--key-file" not in router_of(trusting)["args"]
-    assert [volume["name"] for volume in spec_of(trusting)["volumes"]] == ["scratch", "prfaas-token"]
+
+def test_routers_of_a_prfaas_pool_ask_for_a_key_and_hold_none() -> None:
+    assert "--require-key" in router_of(PRFAAS_VIEW)["args"]
+    assert "--key-file" not in router_of(PRFAAS_VIEW)["args"]
+    assert not [volume for volume in spec_of(PRFAAS_VIEW)["volumes"] if "secret" in volume]
+    assert [volume["name"] for volume in spec_of(PRFAAS_VIEW)["volumes"]] == ["scratch", "prfaas-token"]
 
 
 def test_the_router_runs_as_an_ordinary_user_even_beside_an_engine_that_is_root() -> None:

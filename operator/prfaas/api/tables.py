@@ -108,6 +108,9 @@ class Topology(msgspec.Struct, frozen=True):
     shared_store: bool = False
     peers: tuple[str, ...] = ()
     """For a PrFaaS pool: PD pools whose routers may send prefill work."""
+    key_hashes: tuple[str, ...] = ()
+    """SHA-256 in hex of the keys that those routers show. The keys are 256 random bits, so that a hash gives
+    nothing away, and a key never leaves the cluster of its pool."""
 
 
 class RemoteControl(msgspec.Struct, frozen=True):

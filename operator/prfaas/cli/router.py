@@ -14,6 +14,7 @@ import click
 @click.option("--engine", default="http://127.0.0.1:8100", show_default=True, help="The engine's HTTP.")
 @click.option("--tables", required=True, help="`kube`, or a directory with topology.json and control.json.")
 @click.option("--key-file", type=click.Path(), help="Keys of the routers, one a line: a file or a directory.")
+@click.option("--require-key", is_flag=True, help="Serve only peers whose key the topology table knows.")
 @click.option("--drain-timeout", default="120s", show_default=True, help="Longest wait of a drain.")
 @click.option("--body-limit-mib", type=click.IntRange(1, 4096), default=64, show_default=True)
 @click.option(

@@ -6,6 +6,7 @@ wanted of them changes.
 
 import base64
 import binascii
+import hashlib
 import secrets
 from collections.abc import Iterator
 
@@ -47,7 +48,7 @@ async def ensure_foundations(place: Place, client: ApiClient, view: PoolView) ->
     uid = str(made["metadata"]["uid"])
     for resource, desired in _plain_children(view, uid):
         await _confirm(place, applier, resource, desired)
-    if not view.trust_network:
+    if view.has_key:
         await _ensure_key(place, applier, view, uid)
     return uid
 
@@ -71,44 +72,33 @@ async def _confirm(place: Place, applier: Applier, resource: Resource, desired: 
 
 
 async def _ensure_key(place: Place, applier: Applier, view: PoolView, anchor_uid: str) -> None:
-    """A PDPool keeps the key it has, or gets a random one; a PrfaasPool has those of the PD pools that may
-    send."""
+    """The key that a PDPool's routers show: the one it has, or a random one."""
     context, owner = place.context, place.owner
     name = _memory_name(place, SECRETS, key_secret_name(view.name))
     pool = Key(owner.kind, owner.namespace, owner.name)
-    if owner.kind == "PDPool":
-        known = context.router_keys.get(pool)
-        if known is not None and context.confirmed.holds(name, digest([known, anchor_uid])):
-            return
-        live = await applier.read(SECRETS, key_secret_name(view.name), namespace=view.namespace)
-        keys = _keys_in(live)[:1] or [key_text(secrets.token_bytes(32))]
-        context.router_keys[pool] = keys[0]
-    else:
-        keys, complete = await _peer_keys(context, owner.namespace, owner.name)
-        if context.confirmed.holds(name, digest([keys, complete, anchor_uid])):
-            return
-        live = await applier.read(SECRETS, key_secret_name(view.name), namespace=view.namespace)
-        keys = keys if complete else sorted({*keys, *_keys_in(live)})
+    known = context.router_keys.get(pool)
+    if known is not None and context.confirmed.holds(name, digest([known, anchor_uid])):
+        return
+    live = await applier.read(SECRETS, key_secret_name(view.name), namespace=view.namespace)
+    keys = _keys_in(live)[:1] or [key_text(secrets.token_bytes(32))]
     await applier.ensure(SECRETS, key_secret(view, keys, anchor_uid=anchor_uid), live)
-    if owner.kind == "PDPool":
-        context.confirmed.confirm(name, digest([keys[0], anchor_uid]))
-        if known != keys[0]:
-            _tell_remotes(context, pool)
-    else:
-        context.confirmed.confirm(name, digest([keys, complete, anchor_uid]))
+    context.router_keys[pool] = keys[0]
+    context.confirmed.confirm(name, digest([keys[0], anchor_uid]))
+    if known != keys[0]:
+        _tell_remotes(context, pool)
 
 
-async def _peer_keys(context: Context, namespace: str, prfaas_pool: str) -> tuple[list[str], bool]:
-    """Keys of the PD pools whose routes name a PrfaasPool, and whether none of them is missing."""
-    keys, complete = set(), True
+async def peer_key_hashes(context: Context, namespace: str, prfaas_pool: str) -> tuple[list[str], bool]:
+    """SHA-256 of the keys of the PD pools whose routes name a PrfaasPool, and whether none is missing."""
+    hashes, complete = set(), True
     for name in peers_of(context, namespace, prfaas_pool):
         pool = Key("PDPool", namespace, name)
         key = context.router_keys.get(pool) or await _read_key(context, pool)
         if key:
-            keys.add(context.router_keys.setdefault(pool, key))
+            hashes.add(hashlib.sha256(context.router_keys.setdefault(pool, key).encode()).hexdigest())
         else:
             complete = False
-    return sorted(keys), complete
+    return sorted(hashes), complete
 
 
 async def _read_key(context: Context, pool: Key) -> str:
@@ -137,7 +127,7 @@ def peers_of(context: Context, namespace: str, prfaas_pool: str) -> list[str]:
 def _tell_remotes(context: Context, pool: Key) -> None:
     for route in routes_of(context.hub, pool.namespace, pool.name):
         for name in remote_names(route):
-            context.enqueue(Key("PrfaasPool", pool.namespace, name))
+            context.enqueue(Key("PrfaasPool", pool.namespace, name, "tables"))
 
 
 def _keys_in(secret: Obj | None) -> list[str]:

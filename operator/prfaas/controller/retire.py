@@ -11,7 +11,6 @@ from prfaas.api.conditions import ConditionType, Reason
 from prfaas.api.meta import ANNOTATION_ABANDON, FINALIZER_CHILDREN, access_name, anchor_name, key_secret_name
 from prfaas.controller import foundations
 from prfaas.controller.conditions import Condition
-from prfaas.controller.context import UNREACHABLE_SECONDS
 from prfaas.controller.finalizers import remove_finalizer
 from prfaas.controller.hub import annotation, finalizers_of
 from prfaas.controller.outcomes import Done, Outcome, Retry, Wait
@@ -36,8 +35,10 @@ from prfaas.render.ownership import owned_by
 
 LOOK_SECONDS = 1.0
 """Between looks at children that no cache follows."""
-WAIT_SECONDS = 10.0
+WAIT_SECONDS = 5.0
 """Between looks at a cluster that cannot be worked with."""
+PATIENCE_SECONDS = 10.0
+"""How long a cluster may be silent before the object says that its children may remain."""
 MAX_LISTED = 20
 """Orphans that an event or condition names one by one."""
 
@@ -133,7 +134,7 @@ async def _without_cluster(place: Place, raw: Obj, status: StatusWriter) -> Outc
     why = state.message if state is not None else "It has not been contacted yet."
     silent = place.silent_seconds
     refused = state is not None and state.client is None
-    if not refused and silent < UNREACHABLE_SECONDS and not _missing(place):
+    if not refused and silent < PATIENCE_SECONDS and not _missing(place):
         return Wait("the cluster does not answer yet", WAIT_SECONDS)
     cluster = place.cluster.partition("/")[2]
     message = (

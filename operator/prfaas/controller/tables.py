@@ -12,12 +12,14 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from prfaas.api.meta import control_name, topology_name
 from prfaas.api.prefillroute import PrefillRoute
 from prfaas.api.tables import Control, Topology
 from prfaas.controller.children import NameTaken, StillGoing
 from prfaas.controller.context import Context
-from prfaas.controller.foundations import peers_of
+from prfaas.controller.foundations import peer_key_hashes, peers_of
 from prfaas.controller.hub import is_deleting
 from prfaas.controller.keys import Key
 from prfaas.controller.outcomes import Done, Outcome, Retry, Wait
@@ -83,6 +85,8 @@ class TablesReconciler:
         if isinstance(resolved, Problem):
             return await self._thin_out(pool, publisher, current, anchor_uid)
         wanted = self._topology(raw, publisher.place, resolved, current)
+        if pool.kind == "PrfaasPool":
+            wanted = await self._with_keys(pool, wanted, current)
         wait, wrote = self._pace(pool, current, wanted), False
         if wait <= 0:
             wrote = await publisher.write_topology(pool, resolved.view, current, wanted, anchor_uid)
@@ -142,6 +146,13 @@ class TablesReconciler:
             for remote in unseen:
                 wanted = keep_remote(wanted, current, remote)
         return wanted
+
+    async def _with_keys(self, pool: Key, wanted: Topology, current: Topology | None) -> Topology:
+        """The table with what its peers' keys hash to; those in force stay while a key cannot be read."""
+        hashes, complete = await peer_key_hashes(self.context, pool.namespace, pool.name)
+        if not complete and current is not None:
+            hashes = sorted({*hashes, *current.key_hashes})
+        return msgspec.structs.replace(wanted, key_hashes=tuple(hashes))
 
     def _remotes(self, namespace: str, pd_pool: str) -> tuple[list[RemoteView], list[str]]:
         """Remote pools of the acting route, and names of those whose instances cannot be seen now."""

@@ -109,6 +109,11 @@ class PoolView:
         return self.owner.name
 
     @property
+    def has_key(self) -> bool:
+        """Whether its routers show a key to peers: those of a PDPool do, as they send work to others."""
+        return self.owner.kind == "PDPool" and not self.trust_network
+
+    @property
     def roles(self) -> tuple[Role, ...]:
         """Roles that instances of this kind of pool can have."""
         return ("decode", "prefill") if self.owner.kind == "PDPool" else ("prefill",)

@@ -63,7 +63,7 @@ def router_container(
 ) -> Obj:
     """The sidecar: the only way into the instance."""
     mounts: list[Obj] = [{"name": VOLUME_TOKEN, "mountPath": TOKEN_PATH, "readOnly": True}]
-    if not view.trust_network:
+    if view.has_key:
         mounts.append({"name": VOLUME_KEY, "mountPath": KEY_PATH, "readOnly": True})
     env = downward_env(view, slot=slot, role=role)
     env += [{"name": ENV_DRAIN_TOKEN, "value": drain_token}, *engine_key_env(view, drain_token)]
@@ -101,9 +101,10 @@ def _arguments(view: PoolView, slot: int, engine_host: str) -> list[str]:
         "--tables": "kube",
         "--drain-timeout": f"{view.drain_seconds}s",
     }
-    if not view.trust_network:
+    if view.has_key:
         arguments["--key-file"] = f"{KEY_PATH}/{KEY_SECRET_KEY}"
-    return [word for pair in arguments.items() for word in pair]
+    words = [word for pair in arguments.items() for word in pair]
+    return words if view.trust_network or view.has_key else [*words, "--require-key"]
 
 
 def _probe(path: str, *, period: int, failures: int) -> Obj:
@@ -131,7 +132,7 @@ def _security(view: PoolView) -> Obj:
 
 
 def router_volumes(view: PoolView) -> list[Obj]:
-    """Volumes of the router: its own API token and, unless the network is trusted, the key of its peers."""
+    """Volumes of the router: its own API token and, if it has one, the key that it shows to peers."""
     sources: list[Obj] = [
         {"serviceAccountToken": {"path": "token", "expirationSeconds": TOKEN_SECONDS}},
         {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
@@ -147,6 +148,6 @@ def router_volumes(view: PoolView) -> list[Obj]:
         },
     ]
     volumes: list[Obj] = [{"name": VOLUME_TOKEN, "projected": {"sources": sources}}]
-    if not view.trust_network:
+    if view.has_key:
         volumes.append({"name": VOLUME_KEY, "secret": {"secretName": key_secret_name(view.name)}})
     return volumes

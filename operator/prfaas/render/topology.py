@@ -85,12 +85,14 @@ def topology_of(
     instances: Iterable[InstanceView],
     remotes: Sequence[RemoteView] = (),
     peers: Iterable[str] = (),
+    key_hashes: Iterable[str] = (),
     listed: Collection[str] = (),
 ) -> Topology:
     """The table of a pool, with generation 0 (`tables.renewed` gives it the next one).
 
     `remotes`: the PrFaaS pools that a PD pool's route uses. `peers`: the PD pools that may send to a
-    PrfaasPool. `listed`: ids in the table as it is published now; only those are kept while not ready.
+    PrfaasPool, `key_hashes`: SHA-256 of the keys that they show. `listed`: ids in the table as it is
+    published now; only those are kept while not ready.
     """
     rows = _rows(view, instances, listed=listed, port=view.router.port)
     for remote in remotes:
@@ -111,6 +113,7 @@ def topology_of(
         profiles=tuple(profiles.values()),
         shared_store=view.shared_store,
         peers=tuple(sorted(peers)),
+        key_hashes=tuple(sorted(key_hashes)),
     )
 
 
