@@ -17,7 +17,8 @@ Pure: nothing here does input or output, reads a clock or draws a random number.
     dialect.decode(call, body, ticket).apply(body)    # the client's body and ticket.params, whole;
     #     not later than facts.lease.forward_within_seconds after the prefill answer
     # facts.order CONCURRENT (SGLang): send legs.prefill and legs.decode at once with one X-Request-Id;
-    #     receive() then judges the prefill leg's answer
+    #     receive() then judges the prefill leg's answer. Where facts.paths.bootstrap_query is set (vLLM
+    #     Mooncake), GET it once per prefill host and give Peer(engine_id=engine_ids(answer)[rank])
 
     outcome = dialect.verdict(prefill_ended_well=True, decode_ended_well=True, usage=read_usage(last_event),
                               block_tokens=ticket.block_tokens, details_seen=False)
@@ -46,6 +47,7 @@ from prfaas.engines.dialect import (
 )
 from prfaas.engines.edit import Edit
 from prfaas.engines.metrics import MetricNames, Series
+from prfaas.engines.mooncake import engine_ids
 from prfaas.engines.owned import OWNED_FIELDS, clean, forged_id, owned_header
 from prfaas.engines.proof import Evidence, Usage, read_usage, window_verdict
 from prfaas.engines.registry import SUPPORTED, UnknownDialect, find
@@ -79,6 +81,7 @@ __all__ = [
     "call_of",
     "choices_of",
     "clean",
+    "engine_ids",
     "find",
     "forged_id",
     "owned_header",

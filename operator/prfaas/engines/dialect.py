@@ -68,6 +68,8 @@ class Paths:
     tokenize: str = "/tokenize"
     info: str = "/version"
     role_switch: str = ""
+    bootstrap_query: str = ""
+    """Path on the bootstrap server (not the engine) that names the engine id of each data-parallel rank."""
 
 
 @dataclass(frozen=True, slots=True)

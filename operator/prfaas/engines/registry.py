@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from prfaas.engines.dialect import Dialect
+from prfaas.engines.mooncake import MooncakeDialect
 from prfaas.engines.nixl import NixlDialect
 from prfaas.engines.sglang import SglangDialect
 from prfaas.engines.version import Version, parse_version
@@ -13,7 +14,7 @@ class UnknownDialect(ValueError):
     """No dialect for this engine and connector: such instances are served whole and never split."""
 
 
-_VLLM: dict[str, Callable[[Version | None], Dialect]] = {"nixl": NixlDialect}
+_VLLM: dict[str, Callable[[Version | None], Dialect]] = {"nixl": NixlDialect, "mooncake": MooncakeDialect}
 _SGLANG = ("mooncake", "nixl", "mori")
 
 SUPPORTED: tuple[tuple[str, str], ...] = (

@@ -94,6 +94,11 @@ class EngineConfig:
         return self.dialect.facts.engine == "vllm"
 
     @property
+    def has_bootstrap_server(self) -> bool:
+        """Whether the transfer port speaks HTTP and only says where the data port is (vLLM Mooncake)."""
+        return bool(self.dialect.facts.paths.bootstrap_query)
+
+    @property
     def wire_bytes_per_second(self) -> float:
         """Link rate in scaled bytes per wall second; 0 is unlimited."""
         return self.link_bits_per_second / 8 / self.byte_scale * self.time_scale

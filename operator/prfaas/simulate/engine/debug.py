@@ -14,7 +14,7 @@ def state(engine: Engine, *, transfers: bool) -> dict[str, object]:
         "engineId": engine.engine_id,
         "engine": config.dialect.facts.engine,
         "role": config.role,
-        "transferPort": engine.sender.port,
+        "transferPort": engine.transfer_port,
         "sentBytes": ledger.sent_bytes,
         "receivedBytes": ledger.received_bytes,
         "countedSentBytes": config.counted(ledger.sent_bytes),

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import uuid
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -79,7 +79,9 @@ class Engine:
         self.fetching = 0
         self.bootstrapping = 0
         self.delivering = 0
+        self.bootstrap_port = 0
         self._number = 0
+        self._closers: list[Callable[[], Awaitable[None]]] = []
         self._tasks: set[asyncio.Future[None]] = set()
         self.exporter: Exporter = (
             VllmExporter(config, self) if config.is_vllm else SglangExporter(config, self)
@@ -107,8 +109,19 @@ class Engine:
 
     async def stop(self) -> None:
         """Close the transfer port."""
+        for close in self._closers:
+            await close()
         await self.receiver.stop()
         await self.sender.stop()
+
+    def at_stop(self, close: Callable[[], Awaitable[None]]) -> None:
+        """Call `close` when the engine stops."""
+        self._closers.append(close)
+
+    @property
+    def transfer_port(self) -> int:
+        """Port that hand-offs name: the bootstrap server's where there is one, else the data port."""
+        return self.bootstrap_port or self.sender.port
 
     @property
     def running(self) -> int:

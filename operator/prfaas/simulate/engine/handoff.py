@@ -1,8 +1,10 @@
 """Takes one run to its first token, the way its plan says: here, for somebody else, or from somebody else."""
 
 import asyncio
+from dataclasses import replace
 
 from prfaas.engines.version import at_least
+from prfaas.simulate.engine.bootstrap import worker_of
 from prfaas.simulate.engine.engine import Engine, Run
 from prfaas.simulate.engine.holds import Hold
 from prfaas.simulate.engine.kv import TooLarge
@@ -31,7 +33,7 @@ async def _prepare(engine: Engine, run: Run, plan: Plan) -> None:
     try:
         match plan:
             case Produce():
-                await _produce(engine, run)
+                await _produce(engine, run, plan)
             case Fetch():
                 await _fetch(engine, run, plan)
             case RoomPrefill():
@@ -53,18 +55,34 @@ async def _compute(engine: Engine, run: Run) -> None:
     engine.first_token(run)
 
 
-async def _produce(engine: Engine, run: Run) -> None:
+async def _produce(engine: Engine, run: Run, plan: Produce) -> None:
     """Prefill, make what tokens were asked for, and hold the KV under a lease."""
+    hold_id = plan.transfer_id or _hold_id(engine, run)
+    if not engine.holds.reserve(hold_id):
+        raise Refusal(400, f"{hold_id} is used already: ids must not be shared (CVE-2026-94627).")
+    try:
+        await _computed_for_others(engine, run)
+        assert run.allocation is not None
+        engine.holds.add(Hold(hold_id, run.request_id, run.prompt.tokens, run.allocation))
+        run.allocation = None
+    finally:
+        engine.holds.unreserve(hold_id)
+    if not plan.transfer_id:
+        run.kv_transfer_params = _params(engine, run, hold_id)
+
+
+def _hold_id(engine: Engine, run: Run) -> str:
+    """The id under which decode asks for the hold."""
+    if names_requests(engine.config):
+        return f"cmpl-{run.request_id}-{engine.next_number()}"
+    return run.request_id
+
+
+async def _computed_for_others(engine: Engine, run: Run) -> None:
     run.allocation = await engine.pool.allocate(run.prompt.tokens + run.limit)
     await _compute(engine, run)
     engine.batch.start(run.sequence)
     await run.sequence.end()
-    hold_id = (
-        f"cmpl-{run.request_id}-{engine.next_number()}" if names_requests(engine.config) else run.request_id
-    )
-    engine.holds.add(Hold(hold_id, run.request_id, run.prompt.tokens, run.allocation))
-    run.allocation = None
-    run.kv_transfer_params = _params(engine, run, hold_id)
 
 
 def _params(engine: Engine, run: Run, hold_id: str) -> dict[str, object] | None:
@@ -98,15 +116,20 @@ def _params(engine: Engine, run: Run, hold_id: str) -> dict[str, object] | None:
 
 async def _fetch(engine: Engine, run: Run, plan: Fetch) -> None:
     """Read a hold of another engine; heartbeats keep it alive while this one waits for a slot."""
-    engine.receiver.want(plan.source)
-    fetched = False
+    fetched, source = False, plan.source
     try:
+        if plan.bootstrap:
+            host, port = await worker_of(plan.bootstrap, source.engine_id)
+            source = replace(source, host=host, port=port)
+        engine.receiver.want(source)
         await engine.enter_slot(run)
         held = engine.look_up(run)
         engine.fetching += 1
         begin = engine.now()
         try:
-            count = await engine.receiver.read(plan.source, request_id=run.request_id, held=held)
+            count = await engine.receiver.read(
+                source, request_id=run.request_id, held=held, early=bool(plan.bootstrap)
+            )
         finally:
             engine.fetching -= 1
         fetched = True
@@ -121,10 +144,10 @@ async def _fetch(engine: Engine, run: Run, plan: Fetch) -> None:
         await _compute(engine, run)
     except asyncio.CancelledError:
         if not fetched and at_least(engine.config.dialect.facts.version, 0, 31):
-            engine.background(engine.receiver.release(plan.source))
+            engine.background(engine.receiver.release(source))
         raise
     finally:
-        engine.receiver.forget(plan.source)
+        engine.receiver.forget(source)
     engine.batch.start(run.sequence)
 
 

@@ -1,6 +1,7 @@
 """KV that waits on the prefill side to be fetched (vLLM): each under a lease, freed exactly once."""
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,8 @@ class Holds:
         self._renewed = renewed
         self._on_expired = on_expired
         self._holds: dict[str, Hold] = {}
+        self._reserved: set[str] = set()
+        self._expected: dict[str, asyncio.Event] = {}
         self._past: OrderedDict[str, str] = OrderedDict()
         self.expired = 0
 
@@ -49,6 +52,32 @@ class Holds:
         """Begin a lease."""
         self._holds[hold.id] = hold
         self._arm(hold)
+        if begun := self._expected.pop(hold.id, None):
+            begun.set()
+
+    async def wait(self, hold_id: str, seconds: float) -> None:
+        """Wait until a hold begins; a decode engine may ask for KV that is still being computed."""
+        begun = self._expected.setdefault(hold_id, asyncio.Event())
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(begun.wait(), seconds)
+        finally:
+            self._expected.pop(hold_id, None)
+
+    def used(self, hold_id: str) -> bool:
+        """Whether a hold of that id exists or existed."""
+        return hold_id in self._holds or hold_id in self._past
+
+    def reserve(self, hold_id: str) -> bool:
+        """Claim an id for a hold to come; False if it is or was somebody else's."""
+        if self.used(hold_id) or hold_id in self._reserved:
+            return False
+        self._reserved.add(hold_id)
+        return True
+
+    def unreserve(self, hold_id: str) -> None:
+        """End a claim, with or without a hold."""
+        self._reserved.discard(hold_id)
 
     def find(self, hold_id: str) -> Hold | None:
         """A hold that has not ended."""

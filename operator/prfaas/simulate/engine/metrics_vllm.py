@@ -17,7 +17,8 @@ REASONS = ("stop", "length", "abort", "error")
 
 
 class VllmExporter:
-    """Exports as vLLM with NixlConnector does: the reader counts bytes, the prefill side expiries."""
+    """Exports as vLLM does. With NixlConnector the reader counts bytes and the prefill side expiries;
+    Mooncake writes its transfers to the log only."""
 
     def __init__(self, config: EngineConfig, readings: Readings) -> None:
         labels = (("engine", "0"), ("model_name", config.served_models[0]))
@@ -42,11 +43,14 @@ class VllmExporter:
             "vllm:request_success", "Finished requests.", [(("finished_reason", r),) for r in REASONS]
         )
         counter("vllm:num_preemptions", "Preemptions.")
-        self._failed = counter("vllm:nixl_num_failed_transfers", "Failed NIXL KV cache transfers.")
-        counter("vllm:nixl_num_failed_notifications", "Failed NIXL KV cache notifications.")
-        self._expired = counter("vllm:nixl_num_kv_expired_reqs", "Requests that had their KV expire.")
-        self._bytes = histogram("vllm:nixl_bytes_transferred", "Bytes per NIXL transfer.", _TRANSFER_BYTES)
-        self._xfer = histogram(
+        nixl = registry if config.dialect.facts.connector == "nixl" else Registry(labels)
+        self._failed = nixl.counter("vllm:nixl_num_failed_transfers", "Failed NIXL KV cache transfers.")
+        nixl.counter("vllm:nixl_num_failed_notifications", "Failed NIXL KV cache notifications.")
+        self._expired = nixl.counter("vllm:nixl_num_kv_expired_reqs", "Requests that had their KV expire.")
+        self._bytes = nixl.histogram(
+            "vllm:nixl_bytes_transferred", "Bytes per NIXL transfer.", _TRANSFER_BYTES
+        )
+        self._xfer = nixl.histogram(
             "vllm:nixl_xfer_time_seconds", "Duration of NIXL transfers.", _TRANSFER_SECONDS
         )
         self._first = histogram("vllm:time_to_first_token_seconds", "Time to first token.", _FIRST_TOKEN)

@@ -23,6 +23,9 @@ class Whole:
 class Produce:
     """Prefill here and hold the KV (vLLM, do_remote_decode)."""
 
+    transfer_id: str = ""
+    """Id that the router chose for the hold (Mooncake)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
@@ -31,6 +34,8 @@ class Fetch:
     source: Source
     prefill_cached_tokens: int | None
     """Cache hits of the prefill side, in versions that pass them on (0.31, PR 54222)."""
+    bootstrap: str = ""
+    """Bootstrap server that knows the host and port of `source` (Mooncake)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,23 @@ def _vllm_plan(config: EngineConfig, ask: Ask) -> Plan:
         raise Refusal(400, "kv_transfer_params: do_remote_decode and do_remote_prefill exclude each other.")
     if len(ask.prompts) > 1:
         raise Refusal(400, "kv_transfer_params with several prompts (CVE-2026-94623).")
+    if config.has_bootstrap_server:
+        return _mooncake_plan(params, produce=produce)
     return Produce() if produce else _fetch(config, ask, params)
+
+
+def _mooncake_plan(params: Mapping[str, object], *, produce: bool) -> Plan:
+    """Without a transfer id both legs would compute and nothing would travel; refused here so that it
+    shows."""
+    names = ("transfer_id",) if produce else ("transfer_id", "remote_engine_id", "remote_bootstrap_addr")
+    values = [params.get(name) for name in names]
+    if not all(isinstance(value, str) and value for value in values):
+        raise Refusal(400, f"kv_transfer_params need {', '.join(names)}.")
+    transfer_id, *rest = map(str, values)
+    if produce:
+        return Produce(transfer_id)
+    engine_id, address = rest
+    return Fetch(Source(host="", port=0, engine_id=engine_id, hold_id=transfer_id), None, address)
 
 
 def _fetch(config: EngineConfig, ask: Ask, params: Mapping[str, object]) -> Plan:

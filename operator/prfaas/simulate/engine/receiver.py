@@ -72,9 +72,17 @@ class Receiver:
         """End heartbeats for a hold."""
         self._wanted.discard(source)
 
-    async def read(self, source: Source, *, request_id: str, held: int) -> int:
-        """Fetch a hold; returns the wire bytes. Raises TransferFailed."""
-        frame = {"op": "read", "engine": source.engine_id, "request": source.hold_id, "held": held}
+    async def read(self, source: Source, *, request_id: str, held: int, early: bool = False) -> int:
+        """Fetch a hold; returns the wire bytes. With `early`, one that may still be computed. Raises
+        TransferFailed.
+        """
+        frame = {
+            "op": "read",
+            "engine": source.engine_id,
+            "request": source.hold_id,
+            "held": held,
+            "early": early,
+        }
         return await self._fetch(source.host, source.port, frame, id=source.hold_id, request_id=request_id)
 
     async def join(self, host: str, port: int, room: int, *, request_id: str, held: int) -> int:

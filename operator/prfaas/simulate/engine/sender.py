@@ -69,8 +69,9 @@ class Sender:
 
     async def start(self) -> None:
         """Listen on the transfer address."""
+        port = 0 if self._config.has_bootstrap_server else self._config.transfer_port
         self._server = await asyncio.start_server(
-            self._serve, self._config.transfer_host, self._config.transfer_port, limit=STREAM_LIMIT
+            self._serve, self._config.transfer_host, port, limit=STREAM_LIMIT
         )
         self.port = self._server.sockets[0].getsockname()[1]
 
@@ -113,6 +114,8 @@ class Sender:
         self, frame: Mapping[str, object], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         hold_id = _text(frame, "request")
+        if frame.get("early") is True and not self._holds.used(hold_id):
+            await self._holds.wait(hold_id, self._config.bootstrap_timeout_seconds)
         hold = self._holds.find(hold_id)
         if frame.get("engine") != self._engine_id:
             write_frame(writer, {"error": "another engine lives at this address now"})

@@ -11,6 +11,7 @@ from aiohttp.typedefs import Middleware
 
 from prfaas.engines import Call
 from prfaas.simulate.engine import debug
+from prfaas.simulate.engine.bootstrap import bootstrap_app
 from prfaas.simulate.engine.config import EngineConfig
 from prfaas.simulate.engine.engine import Engine
 from prfaas.simulate.engine.generate import json_answer, refusal_answer, serve
@@ -198,7 +199,7 @@ class Server:
                 "served_model_name": config.served_models[0],
                 "version": config.version_text,
                 "disaggregation_mode": mode,
-                "disaggregation_bootstrap_port": self.engine.sender.port,
+                "disaggregation_bootstrap_port": self.engine.transfer_port,
                 "disaggregation_transfer_backend": config.dialect.facts.connector,
                 "tp_size": 1,
                 "dp_size": 1,
@@ -231,9 +232,21 @@ async def start(engine: Engine) -> tuple[web.AppRunner, int]:
         Server(engine).app(), access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS
     )
     await runner.setup()
+    if engine.config.has_bootstrap_server:
+        await _start_bootstrap(engine)
     site = web.TCPSite(runner, engine.config.host, engine.config.port, backlog=1024)
     await site.start()
     return runner, int(runner.addresses[0][1])
+
+
+async def _start_bootstrap(engine: Engine) -> None:
+    config = engine.config
+    app = bootstrap_app(engine.engine_id, host=config.transfer_host, port=engine.sender.port)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=SHUTDOWN_SECONDS)
+    await runner.setup()
+    await web.TCPSite(runner, config.transfer_host, config.transfer_port).start()
+    engine.bootstrap_port = int(runner.addresses[0][1])
+    engine.at_stop(runner.cleanup)
 
 
 async def run(config: EngineConfig, *, announce: Callable[[str], None]) -> None:
@@ -247,7 +260,7 @@ async def run(config: EngineConfig, *, announce: Callable[[str], None]) -> None:
     facts = config.dialect.facts
     announce(
         f"{facts.engine} {config.version_text} ({facts.connector}) stand-in on {config.host}:{port}, "
-        f"KV transfer on {config.transfer_host}:{engine.sender.port}"
+        f"KV transfer on {config.transfer_host}:{engine.transfer_port}"
     )
     await stopped.wait()
     await runner.cleanup()
