@@ -65,7 +65,7 @@ class Unit:
 
 @dataclass
 class Fleet:
-    """Decode pool `pd` and remote pool `far`; `publish` writes tables for all."""
+    """Decode pool `pd` and remote pool `far`; `publish` gives all routers their tables."""
 
     directory: Path
     session: aiohttp.ClientSession
@@ -114,7 +114,7 @@ class Fleet:
         return unit
 
     def publish(self, *, control: bool = True, **changes: Any) -> None:
-        """Write the tables with a new generation; `changes` are fields of Control."""
+        """Tables with a new generation into force; `changes` are fields of Control."""
         self.generation += 1
         self.control = msgspec.structs.replace(self.control, generation=self.generation, **changes)
         everyone = tuple(u.instance for u in self.units.values())
@@ -129,10 +129,11 @@ class Fleet:
                 remotes=(RemotePool(name="far", profile="model"),) if pool == "pd" else (),
                 profiles=(PROFILE,),
             )
-            (unit.tables / "topology.json").write_bytes(msgspec.json.encode(table))
+            mine = msgspec.structs.replace(self.control, pool=pool)
+            store, now = unit.router.tables, unit.router.now()
+            store.offer_topology(msgspec.json.encode(table), now)
             if control:
-                mine = msgspec.structs.replace(self.control, pool=pool)
-                (unit.tables / "control.json").write_bytes(msgspec.json.encode(mine))
+                store.offer_control(msgspec.json.encode(mine), now)
 
     async def ready(self) -> None:
         """Until every router has its newest table and knows all prefill instances."""
