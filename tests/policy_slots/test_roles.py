@@ -95,3 +95,13 @@ def test_the_last_decode_instance_is_not_taken_while_its_colleague_is_away() -> 
             cluster.act(action)
         cluster.tick()
         assert cluster.ready()["decode"] == 1
+
+
+def test_two_slots_on_the_way_to_each_others_role_exchange_templates_and_no_pod_moves() -> None:
+    cluster = settled_cluster(split(decode=1, prefill=1))
+    for number, slot in cluster.slots.items():
+        cluster.slots[number] = replace(slot, role="prefill" if slot.role == "decode" else "decode")
+
+    cluster.run()
+
+    assert [type(action) for action in cluster.log] == [UpdateTemplate, UpdateTemplate]

@@ -59,6 +59,8 @@ def _change_roles(draft: Draft, wanted: Wanted, goal: Mapping[Role, int], budget
     begun = [
         slot for slot in draft.live if slot.pod and slot.pod.role != slot.role and slot.role in wanted.roles
     ]
+    if not wanted.paused:
+        _uncross(draft, begun)
     have = draft.intended()
     surplus = {role for role in have if have[role] > goal.get(role, 0)}
     lacking = [role for role in ROLES if have[role] < goal.get(role, 0)]
@@ -77,6 +79,23 @@ def _change_roles(draft: Draft, wanted: Wanted, goal: Mapping[Role, int], budget
         if slot.number not in draft.claimed:
             _step(draft, wanted, slot, slot.role, Why.ROLE_CHANGE, budget)
     return surplus if change else set()
+
+
+def _uncross(draft: Draft, begun: list[Slot]) -> None:
+    """Two slots on the way to each other's role exchange templates instead of pods: each could otherwise
+    wait for ever for the other to leave its role above the minimum.
+    """
+    free = list(begun)
+    while free:
+        slot = free.pop()
+        role = slot.pod.role if slot.pod else None
+        for other in free:
+            if role is not None and other.role == role and other.pod and other.pod.role == slot.role:
+                free.remove(other)
+                draft.claimed.update((slot.number, other.number))
+                draft.add(UpdateTemplate(slot.number, role, Why.ROLE_CHANGE))
+                draft.add(UpdateTemplate(other.number, slot.role, Why.ROLE_CHANGE))
+                break
 
 
 def _candidate(draft: Draft, wanted: Wanted, surplus: set[Role], role: Role) -> Slot | None:

@@ -37,28 +37,34 @@ def busyness(slot: Slot) -> tuple[bool, float]:
 
 def remove(draft: Draft, goal: Mapping[Role, int]) -> None:
     """Take away slots beyond the goal, all at once: each drains by itself."""
-    while len(draft.live) > sum(goal.values()):
-        have = draft.intended()
-        surplus = {role for role in have if have[role] > goal.get(role, 0)}
-
-        def order(slot: Slot, surplus: set[Role] = surplus) -> tuple[object, ...]:
-            serving = slot.ready and slot.pod is not None and slot.pod.role == slot.role
-            fits = slot.role in surplus
-            # Only a stuck slot of another role goes first: one that is merely starting will serve soon, and
-            # removing it would cost a role change as well.
-            return (
+    queues: dict[Role, list[Slot]] = {}
+    # The next to go of each role is last: lists are emptied from the end.
+    for slot in sorted(draft.live, key=lambda slot: _dispensable(draft, slot), reverse=True):
+        queues.setdefault(slot.role, []).append(slot)
+    have = draft.intended()
+    while sum(have.values()) > sum(goal.values()):
+        heads = (queue[-1] for queue in queues.values() if queue)
+        # Only a stuck slot of another role goes before those of a role with too many: one that is merely
+        # starting will serve soon, and removing it would cost a role change as well.
+        victim = min(
+            (slot for slot in heads if have[slot.role] > goal.get(slot.role, 0) or draft.stuck(slot)),
+            key=lambda slot: (
                 not draft.stuck(slot),
-                not fits,
-                slot.ready,
-                serving,
-                draft.updated(slot),
-                busyness(slot),
-                -slot.number,
-            )
-
-        victim = min((slot for slot in draft.live if slot.role in surplus or draft.stuck(slot)), key=order)
+                have[slot.role] <= goal.get(slot.role, 0),
+                _dispensable(draft, slot),
+            ),
+        )
+        queues[victim.role].pop()
+        have[victim.role] -= 1
         draft.add(RemoveSlot(victim.number, Why.SCALE_DOWN))
         draft.drop(victim)
+
+
+def _dispensable(draft: Draft, slot: Slot) -> tuple[object, ...]:
+    """Sort key: stuck, then not ready, then out of its role, then outdated, then least loaded goes first."""
+    serving = slot.ready and slot.pod is not None and slot.pod.role == slot.role
+    busy = busyness(slot)
+    return (not draft.stuck(slot), slot.ready, serving, draft.updated(slot), busy, -slot.number)
 
 
 def create(draft: Draft, wanted: Wanted, goal: Mapping[Role, int]) -> None:
