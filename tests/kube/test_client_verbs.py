@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from aiohttp import web
+from tests.kube.fault_proxy import FaultProxy, status_response
 
 from prfaas.kube.client import ApiClient
 from prfaas.kube.connection import Connection
@@ -194,9 +196,20 @@ async def test_a_watch_starts_where_the_list_ended_and_ends_when_it_was_asked_to
     assert opened == [True]
 
 
-async def test_a_watch_from_a_version_long_gone_raises_gone(client: ApiClient, namespace: str) -> None:
-    with pytest.raises(Gone):
-        async for _ in client.watch(CONFIGMAPS, namespace=namespace, resource_version="1"):
+@pytest.mark.parametrize("in_band", [False, True])
+async def test_a_watch_from_a_version_long_gone_raises_gone(
+    proxy: FaultProxy, proxied: ApiClient, namespace: str, in_band: bool
+) -> None:
+    def expired(request: web.Request) -> web.Response:
+        refusal = status_response(410, "Expired", "too old resource version: 1 (7)")
+        if not in_band:
+            return refusal
+        assert isinstance(refusal.body, bytes)
+        return web.Response(body=b'{"type":"ERROR","object":' + refusal.body + b"}\n")
+
+    proxy.rules.append(expired)
+    with pytest.raises(Gone, match="too old"):
+        async for _ in proxied.watch(CONFIGMAPS, namespace=namespace, resource_version="1"):
             pass
 
 
