@@ -25,8 +25,8 @@ from prfaas.api import meta
 
 OUTPUT = ROOT / "build" / "demo"
 ROUTE, PD_POOL, PRFAAS_POOL, MODEL = "case-study", "h20", "h200", "internal-1t"
-SETTLE_SECONDS = 6.0
-"""Between readiness and traffic, so that routers have probed each other."""
+SETTLE_SECONDS = 60.0
+"""How long routers may take to find each other once all resources are Ready."""
 
 
 class Demo:
@@ -93,7 +93,7 @@ class Demo:
             cut_at_seconds=14.0,
             cut_for_seconds=3.0,
         )
-        await asyncio.sleep(SETTLE_SECONDS)
+        await self._settle(observer)
         self.say(f"sending {traffic.shape.requests} requests")
         observing = asyncio.create_task(observer.run())
         showing = asyncio.create_task(self._show(observer, traffic, faults))
@@ -110,6 +110,20 @@ class Demo:
         await observer.sample()
         await observer.book(observer.latest.instances)
         return observer, traffic, faults
+
+    async def _settle(self, observer: Observer) -> None:
+        """Until every decode instance's router can use every prefill instance of both pools."""
+        self.say("waiting until routers have found each other")
+        prefills = [v.pool for v in observer.latest.instances if v.role == meta.ROLE_PREFILL]
+        wanted = {pool: prefills.count(pool) for pool in prefills}
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while time.monotonic() < deadline:
+            decoding = [v for v in observer.latest.instances if v.role == meta.ROLE_DECODE]
+            if all(v.ready and v.report and v.report.reachable == wanted for v in decoding):
+                return
+            await asyncio.sleep(0.5)
+            await observer.sample()
+        raise WorldError(f"routers do not find all prefill instances within {SETTLE_SECONDS:.0f} s: {wanted}")
 
     async def _show(self, observer: Observer, traffic: Traffic, faults: Faults) -> None:
         def note() -> str:

@@ -46,17 +46,14 @@ class Faults:
         self.done.append(Fault(f"{victim.name} killed", at, ended, everywhere=False))
 
     async def _back(self, victim: InstanceView, *, since: float) -> float:
-        """Time when the instance's slot is ready again (or 60 s have passed)."""
-        gone = False
+        """Time when another engine process serves in the victim's slot (or 60 s have passed)."""
+        slot = victim.name.rpartition("-")[0]
         while self.elapsed() - since < 60:
-            now = [
-                v
+            if any(
+                v.ready and v.engine and v.engine["engineId"] != victim.engine["engineId"]
                 for v in self.observer.latest.instances
-                if v.name.rpartition("-")[0] == victim.name.rpartition("-")[0]
-            ]
-            ready = any(v.ready for v in now)
-            gone = gone or not ready
-            if gone and ready:
+                if v.name.rpartition("-")[0] == slot
+            ):
                 break
             await asyncio.sleep(0.2)
         return self.elapsed()

@@ -68,6 +68,8 @@ class Report(msgspec.Struct):
     places: PlaceCounters = msgspec.field(default_factory=PlaceCounters)
     reasons: dict[str, int] = msgspec.field(default_factory=dict)
     outcomes: OutcomeCounters = msgspec.field(default_factory=OutcomeCounters)
+    reachable: dict[str, int] = {}
+    """Prefill instances that this router could use now, by pool."""
     links: list[LinkReport] = msgspec.field(default_factory=list)
     uncached_tokens: list[int] = msgspec.field(default_factory=list)
     """Histogram of uncached lengths at the decider, buckets of HISTOGRAM_BOUNDS, trailing zeros cut."""

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from prfaas.api.meta import ROLE_PREFILL
 from prfaas.api.report import MAX_REPORT_BYTES, Report
 from prfaas.router.core import Router
 
@@ -32,6 +33,7 @@ def make_report(router: Router) -> Report:
         places=counters.places,
         reasons=reasons,
         outcomes=counters.hand_offs,
+        reachable=_reachable(router, now),
         links=[link.report() for link in router.links.all()],
         uncached_tokens=_trimmed(counters.uncached.counts),
         output_tokens=counters.output_tokens,
@@ -52,6 +54,14 @@ def encode_report(report: Report) -> bytes:
         report.links = report.links[:-1]
         data = msgspec.json.encode(report)
     return data
+
+
+def _reachable(router: Router, now: float) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for peer in router.peers:
+        if peer.instance.role == ROLE_PREFILL and peer.usable(now, router.peers.expiry_seconds):
+            counts[peer.instance.pool] = counts.get(peer.instance.pool, 0) + 1
+    return counts
 
 
 def _trimmed(counts: list[int]) -> list[int]:
