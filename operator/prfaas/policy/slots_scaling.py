@@ -37,6 +37,8 @@ def busyness(slot: Slot) -> tuple[bool, float]:
 
 def remove(draft: Draft, goal: Mapping[Role, int]) -> None:
     """Take away slots beyond the goal, all at once: each drains by itself."""
+    if len(draft.live) <= sum(goal.values()):
+        return
     queues: dict[Role, list[Slot]] = {}
     # The next to go of each role is last: lists are emptied from the end.
     for slot in sorted(draft.live, key=lambda slot: _dispensable(draft, slot), reverse=True):

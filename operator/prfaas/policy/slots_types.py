@@ -102,7 +102,9 @@ class Slot:
     def pod(self) -> Pod | None:
         """The pod that counts: a ready live one before others, then the youngest."""
         live = [pod for pod in self.pods if pod.live]
-        return min(live, key=lambda pod: (not pod.ready, pod.age_seconds, pod.uid)) if live else None
+        if len(live) < 2:
+            return live[0] if live else None
+        return min(live, key=lambda pod: (not pod.ready, pod.age_seconds, pod.uid))
 
     @property
     def ready(self) -> bool:
