@@ -1,6 +1,7 @@
 """Run one scenario: build the world, let it pass, sum it up."""
 
 import gc
+from collections.abc import Callable
 from time import process_time
 
 from prfaas.model.solver import evaluate, solve
@@ -13,8 +14,16 @@ from prfaas.simulate.scenario import Scenario
 from prfaas.simulate.world import World
 
 
-def simulate(scenario: Scenario, arrivals: DrawnArrivals | RecordedArrivals | None = None) -> Result:
-    """Figures of one run; the same scenario gives the same figures, but for the CPU time."""
+def simulate(
+    scenario: Scenario,
+    arrivals: DrawnArrivals | RecordedArrivals | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> Result:
+    """Figures of one run; the same scenario gives the same figures, but for the CPU time.
+
+    `progress` is told now and then how many requests have arrived.
+    """
     began = process_time()
     world = World(scenario, arrivals or DrawnArrivals(scenario), starting_rule(scenario))
     if scenario.policy == "length-blind":
@@ -25,7 +34,7 @@ def simulate(scenario: Scenario, arrivals: DrawnArrivals | RecordedArrivals | No
     )
     if operator is not None and scenario.deployment.remotes:
         operator.start()
-    _run_without_collector(world)
+    _run_without_collector(world, progress)
     slo = scenario.deployment.slo
     result = summarize(
         world.recorder,
@@ -42,12 +51,12 @@ def simulate(scenario: Scenario, arrivals: DrawnArrivals | RecordedArrivals | No
     return result
 
 
-def _run_without_collector(world: World) -> None:
+def _run_without_collector(world: World, progress: Callable[[int], None] | None) -> None:
     """Requests hold no cycles; looking for some among thousands in flight costs a tenth of the run."""
     collecting = gc.isenabled()
     gc.disable()
     try:
-        world.run()
+        world.run(progress)
     finally:
         if collecting:
             gc.enable()

@@ -4,6 +4,7 @@ Everything that decides comes from `prfaas.policy`, called per request and per r
 operator call it. This module only moves requests and time.
 """
 
+from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
@@ -139,13 +140,15 @@ class World:
             self.deployment.kv, block_tokens=caches.block_tokens, capacity_bytes=caches.capacity_bytes
         )
 
-    def run(self) -> float:
+    def run(self, progress: Callable[[int], None] | None = None) -> float:
         """Feed all arrivals through and finish what they began; returns the time of the last arrival."""
         events, arrive, last = self.events, self.arrive, 0.0
-        for arrival in self.arrivals:
+        for count, arrival in enumerate(self.arrivals):
             last = arrival.time
             events.run_before(last)
             arrive(last, arrival)
+            if progress is not None and count % _DRAWS == 0:
+                progress(count)
         self.closing = True
         events.run_before(inf)
         return last
