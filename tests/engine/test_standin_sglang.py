@@ -117,6 +117,7 @@ async def test_cut_during_the_transfer_fails_both_legs(launch, until) -> None:
     (status1, _), (status2, _) = await legs_done
     assert (status1, status2) == (500, 500)
     assert (await prefill.state())["kvUsedTokens"] == (await decode.state())["kvUsedTokens"] == 0
+    await until(lambda: prefill.engine.ledger.failed == 1)
     assert await prefill.metric("sglang:num_transfer_failed_reqs_total") == 1
 
 
