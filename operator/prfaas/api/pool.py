@@ -120,7 +120,8 @@ class Rollout(ApiModel):
     max_unavailable: Annotated[int, Field(ge=1, le=MAX_INSTANCES)] = 1
     """Most instances that a rollout makes unavailable at the same time."""
     paused: bool = False
-    """True: running instances stay as they are; new and healed ones use the new template."""
+    """True: running instances keep their template and role, also when they are replaced after a failure; only
+    instances that are added use the new template."""
     progress_deadline: Annotated[Duration, Within("1m", "24h")] = Duration("30m")
     """A rollout without progress for this long is reported as Stalled, reason ProgressDeadlineExceeded."""
 
