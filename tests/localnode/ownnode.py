@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,7 +21,11 @@ from localnode.processes import find_marked
 from prfaas.kube.client import ApiClient
 from prfaas.kube.resources import NAMESPACES, NODES
 
-IMAGES = ("localhost/python=/usr/bin", "pause=builtin")
+IMAGES = (
+    "localhost/python=/usr/bin",
+    f"localhost/prfaas={Path(sys.executable).parent}",
+    "pause=builtin",
+)
 TIMING = Timing(crash_backoff_initial=1.0, config_retry=1.0, volume_refresh=1.0, lease=1.0, stop_grace=2.0)
 
 
