@@ -16,7 +16,7 @@ from prfaas.controller.keys import Kind
 from prfaas.kube.client import ApiClient
 from prfaas.kube.errors import ApiError, Conflict, NotFound
 from prfaas.kube.informer import Informer
-from prfaas.kube.resources import CONFIGMAPS, NAMESPACES, PODS, REPLICASETS, SECRETS, Obj, Resource
+from prfaas.kube.resources import CONFIGMAPS, EVENTS, NAMESPACES, PODS, REPLICASETS, SECRETS, Obj, Resource
 
 LABEL = "prfaas.io/owner-uid"
 ORDER: tuple[Kind, ...] = ("PrefillRoute", "PDPool", "PrfaasPool", "ModelProfile", "MemberCluster")
@@ -62,6 +62,10 @@ class World:
             await self.put_secret("there", self.west.kubeconfig.read_text())
             connection = {"kubeconfigSecretRef": {"name": "there"}}
             await self.make("MemberCluster", "there", connection=connection, namespace=self.children)
+        await self.make_profile()
+
+    async def make_profile(self) -> None:
+        """The ModelProfile that all pools name."""
         await self.make("ModelProfile", "small", **PROFILE)
 
     async def put_secret(self, name: str, kubeconfig: str) -> None:
@@ -74,7 +78,8 @@ class World:
 
     async def make(self, kind: Kind, name: str, **spec: Any) -> Obj:
         """Create one of our resources."""
-        obj = {"metadata": {"name": name, "namespace": self.name}, "spec": spec}
+        given = {field: value for field, value in spec.items() if value is not None}
+        obj = {"metadata": {"name": name, "namespace": self.name}, "spec": given}
         return await self.clients["here"].create(RESOURCES[kind], obj)
 
     async def prfaas_pool(
@@ -101,6 +106,14 @@ class World:
     async def get(self, kind: Kind, name: str) -> Obj:
         """One of our resources as it is now."""
         return await self.clients["here"].get(RESOURCES[kind], name, namespace=self.name)
+
+    async def gone(self, kind: Kind, name: str) -> bool:
+        """Whether one of our resources does not exist."""
+        try:
+            await self.get(kind, name)
+        except NotFound:
+            return True
+        return False
 
     async def patch(self, kind: Kind, name: str, **body: Any) -> Obj:
         """Merge-patch one of our resources."""
@@ -139,9 +152,8 @@ class World:
             obj = await self.get(kind, name)
             found = {c["type"]: c["status"] for c in obj["status"]["conditions"]}
             assert obj["status"]["observedGeneration"] == obj["metadata"]["generation"], found
-            assert found.get("Ready") == "True" and "Reconciling" not in found and "Stalled" not in found, (
-                found
-            )
+            assert found.get("Ready") == "True", found
+            assert not {"Reconciling", "Stalled"} & set(found), found
             assert found.get("InstancesReady", "True") == "True", found
             return obj
 
@@ -153,6 +165,12 @@ class World:
         selector = f"{LABEL},prfaas.io/pool={pool}" if pool else LABEL
         found = await self.clients[cluster].list(resource, namespace=self.children, label_selector=selector)
         return found.items
+
+    async def events(self, kind: Kind, name: str) -> list[Obj]:
+        """Kubernetes events about one of our resources, oldest first."""
+        found = await self.clients["here"].list(EVENTS, namespace=self.name)
+        mine = [e for e in found.items if (e["regarding"]["kind"], e["regarding"]["name"]) == (kind, name)]
+        return sorted(mine, key=lambda e: str(e["eventTime"]))
 
     async def table(self, name: str, *, cluster: str = "here") -> dict[str, Any]:
         """The document in a table's ConfigMap."""
