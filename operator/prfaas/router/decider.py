@@ -209,7 +209,7 @@ class Decider:
                 Remote(
                     pool=pool,
                     instances=tuple(instances),
-                    link_backlog_seconds=self._links.of(pool).backlog_seconds(controls.get(pool)),
+                    link_backlog_seconds=self._links.backlog_seconds(pool, controls.get(pool)),
                 )
                 for pool, instances in pools
             ),

@@ -11,7 +11,8 @@ import asyncio
 from prfaas.router.core import Router
 
 POLL_SECONDS = 0.1
-WATCH_SECONDS = 1.0
+WATCH_SECONDS = 0.2
+"""Between looks at the engine while draining: a restart must not pass unseen."""
 
 
 def drained(router: Router) -> bool:
@@ -43,7 +44,7 @@ async def _end_with_new_engine(router: Router) -> None:
     gone = False
     while router.draining:
         await asyncio.sleep(WATCH_SECONDS)
-        healthy = await router.engine.healthy()
+        healthy = await router.engine.healthy(fresh_seconds=WATCH_SECONDS / 2)
         if not healthy:
             gone = True
         elif gone:

@@ -48,10 +48,10 @@ async def fly(router: Router, ask: Ask, plan: Plan, hand_off: HandOff, *, second
     dialect, peer = router.decider.dialect(), plan.peer
     if dialect is None or peer is None:
         raise HandOffFailed("dialect", "no dialect or no prefill instance", blame=False)
+    peer.sent(router.now(), peer.curve.seconds(plan.peer_uncached_tokens) if peer.curve else 0.0)
     if not router.watch.based:
         await router.watch.refresh()
     legs = dialect.begin(ask.call, ask.body, peer=_bootstrap(peer), entropy=secrets.randbits(192))
-    peer.sent(router.now(), peer.curve.seconds(plan.peer_uncached_tokens) if peer.curve else 0.0)
     if dialect.facts.overlap is not Overlap.NONE:
         hand_off.may_move()
     if dialect.facts.order is Order.SERIES:

@@ -55,6 +55,11 @@ class Links:
             link = self._by_pool[pool] = Link(pool)
         return link
 
+    def backlog_seconds(self, pool: str, control: RemoteControl | None) -> float:
+        """Backlog of the link from `pool`; 0 for one never used."""
+        link = self._by_pool.get(pool)
+        return link.backlog_seconds(control) if link else 0.0
+
     def all(self) -> list[Link]:
         """Every link ever used."""
         return list(self._by_pool.values())
