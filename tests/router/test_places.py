@@ -5,8 +5,9 @@ import json
 
 import msgspec
 import pytest
-from prfaas.api.tables import RemoteControl
 from tests.router.conftest import Fleet, prompt, until
+
+from prfaas.api.tables import RemoteControl
 
 
 @pytest.fixture
