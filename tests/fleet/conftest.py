@@ -22,6 +22,7 @@ class Told:
     def __init__(self) -> None:
         self.states: list[ClusterState] = []
         self.objects: list[tuple[str, str, str, str]] = []
+        self.caches: list[tuple[str, bool]] = []
 
     def state(self, state: ClusterState) -> None:
         self.states.append(state)
@@ -30,6 +31,9 @@ class Told:
         obj = new or old
         assert obj is not None
         self.objects.append((key, resource.plural, change, obj["metadata"]["name"]))
+
+    def cache(self, key: str, current: bool) -> None:
+        self.caches.append((key, current))
 
     def reasons(self, key: str) -> list[str]:
         """Outcomes of one cluster, without repetitions."""
@@ -47,7 +51,7 @@ def told() -> Told:
 
 @pytest.fixture
 async def fleet(client: ApiClient, told: Told) -> AsyncIterator[Fleet]:
-    made = Fleet(client, on_state=told.state, on_object=told.object)
+    made = Fleet(client, on_state=told.state, on_object=told.object, on_caches=told.cache)
     yield made
     await made.close()
 

@@ -110,7 +110,7 @@ async def test_an_outage_keeps_the_copies_and_changes_are_seen_right_after_it(
     fleet.follow("hub/west")
     for name in ("stays", "goes"):
         await client.create(CONFIGMAPS, child(name, namespace))
-    await eventually(lambda: len(told.objects) == 2)
+    await eventually(lambda: len(told.objects) == 2 and fleet.current("hub/west"))
     store = fleet.store("hub/west", CONFIGMAPS)
     assert store is not None
     await proxy.down()
@@ -120,12 +120,15 @@ async def test_an_outage_keeps_the_copies_and_changes_are_seen_right_after_it(
     await proxy.up()
     await eventually(lambda: ("hub/west", "configmaps", "DELETED", "goes") in told.objects)
     assert list(store) == [f"{namespace}/stays"]
+    await eventually(lambda: fleet.current("hub/west"))
+    assert told.caches == [("hub/west", True), ("hub/west", False), ("hub/west", True)]
     assert told.reasons("hub/west") == ["Connected", "Unreachable", "Connected"]
 
 
 async def test_a_cluster_where_nothing_may_be_listed_never_counts_as_complete(
-    fleet: Fleet, member: Make, secret: Make, client: ApiClient, namespace: str, eventually: Eventually
-) -> None:
+    fleet: Fleet, member: Make, secret: Make, client: ApiClient, namespace: str, told: Told,
+    eventually: Eventually,
+) -> None:  # fmt: skip
     token = await token_of(client, namespace, "blind")
     server = Connection(server=client.connection.server, ca=client.connection.ca)
     await fleet.ensure(member(), secret(server, token=token))
@@ -134,4 +137,6 @@ async def test_a_cluster_where_nothing_may_be_listed_never_counts_as_complete(
     assert informer is not None
     await eventually(lambda: informer.last_error is not None)
     assert not fleet.synced("hub/west", [PODS])
+    assert not fleet.current("hub/west")
+    assert told.caches == []
     assert fleet.store("hub/west", PODS) is None

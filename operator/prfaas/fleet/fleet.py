@@ -34,6 +34,8 @@ OWNER_NAME = "owner-name"
 OnState = Callable[[ClusterState], None]
 OnObject = Callable[[str, Resource, Change, Obj | None, Obj | None], None]
 """Called as (cluster key, resource, change, old, new) for each change of a labelled object; must be quick."""
+OnCaches = Callable[[str, bool], None]
+"""Called as (cluster key, current): all local copies of a cluster are current now, or one no longer is."""
 Gates = Callable[[str], Sequence[Gate]]
 """Gates for the client of a cluster, for example the lease and a counter of writes."""
 
@@ -48,18 +50,20 @@ class Fleet:
         rules: SourceRules | None = None,
         on_state: OnState | None = None,
         on_object: OnObject | None = None,
+        on_caches: OnCaches | None = None,
         gates: Gates | None = None,
         user_agent: str = "prfaas",
     ) -> None:
         """`hub` reads Secrets, and its connection is what `inCluster` means."""
         self._hub = hub
         self._rules = rules or SourceRules()
-        self._on_state, self._on_object = on_state, on_object
+        self._on_state, self._on_object, self._on_caches = on_state, on_object, on_caches
         self._gates = gates or (lambda key: ())
         self._user_agent = user_agent
         self._members: dict[str, Member] = {}
         self._refused: dict[str, ClusterState] = {}
         self._informers: dict[str, dict[Resource, Informer]] = {}
+        self._current: set[str] = set()
         self._locks: dict[str, asyncio.Lock] = {}
 
     async def secret_of(self, member_cluster: Obj) -> Obj | None:
@@ -142,6 +146,11 @@ class Fleet:
         """Whether the local copies of these are complete."""
         return all(self.store(key, resource) is not None for resource in resources)
 
+    def current(self, key: str) -> bool:
+        """Whether something is followed there, and all local copies are complete and in contact."""
+        informers = self._informers.get(key)
+        return bool(informers) and all(i.healthy for i in (informers or {}).values())
+
     async def remove(self, key: str) -> None:
         """Forget a cluster: end its connection and its informers. Nothing in it is touched."""
         async with self._locks.setdefault(key, asyncio.Lock()):
@@ -211,6 +220,7 @@ class Fleet:
     async def _drop(self, key: str) -> None:
         for informer in self._informers.pop(key, {}).values():
             await informer.stop()
+        self._current.discard(key)
         member = self._members.pop(key, None)
         if member is not None:
             await member.close()
@@ -228,8 +238,17 @@ class Fleet:
             namespace=member.namespace,
             label_selector=LABEL_OWNER_UID,
             on_change=changed,
+            on_health=lambda _: self._tell_caches(key),
             indexes={OWNER: _owners, OWNER_NAME: _owner_names},
         )
+
+    def _tell_caches(self, key: str) -> None:
+        current = self.current(key)
+        if current == (key in self._current):
+            return
+        self._current ^= {key}
+        if self._on_caches is not None:
+            self._on_caches(key, current)
 
     def _tell(self, state: ClusterState) -> None:
         if state.reachable:

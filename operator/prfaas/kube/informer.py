@@ -50,11 +50,13 @@ class Informer:
         label_selector: str = "",
         field_selector: str = "",
         on_change: Handler | None = None,
+        on_health: Callable[[bool], None] | None = None,
         transform: Callable[[Obj], Obj] = drop_managed_fields,
         indexes: Mapping[str, IndexFunction] | None = None,
         page: int = PAGE,
         retry_cap_seconds: float = RETRY_CAP_SECONDS,
     ) -> None:
+        """`on_health` is called when `healthy` changes; like handlers, synchronous and quick."""
         self.resource = resource
         self.store = Store(indexes)
         self.synced = asyncio.Event()
@@ -68,6 +70,7 @@ class Informer:
         self._namespace = namespace
         self._labels, self._fields = label_selector, field_selector
         self._handlers: list[Handler] = [on_change] if on_change else []
+        self._on_health, self._was_healthy = on_health, False
         self._transform = transform
         self._page = page
         self._retry_cap = retry_cap_seconds
@@ -94,6 +97,11 @@ class Informer:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+    @property
+    def healthy(self) -> bool:
+        """Whether the store is complete and the last list or watch went well."""
+        return self.synced.is_set() and self.last_error is None
 
     def silent_seconds(self) -> float:
         """Time since the server last said something; infinite before the first answer."""
@@ -142,6 +150,7 @@ class Informer:
 
     def _note(self, error: ApiError, *, lasted: float) -> None:
         self.last_error = error
+        self._tell_health()
         too_new = any(cause.get("reason") == "ResourceVersionTooLarge" for cause in error.causes())
         passing = isinstance(error, Unreachable | TooManyRequests | ServerError) or error.status >= 500
         if too_new or not passing:
@@ -180,6 +189,7 @@ class Informer:
             self._put(key, obj)
         self._version = listed.resource_version
         self.synced.set()
+        self._tell_health()
 
     async def _watch(self) -> None:
         events = self._client.watch(
@@ -211,6 +221,13 @@ class Informer:
     def _contact(self) -> None:
         self.last_contact = time.monotonic()
         self.last_error = None
+        self._tell_health()
+
+    def _tell_health(self) -> None:
+        if self.healthy != self._was_healthy:
+            self._was_healthy = self.healthy
+            if self._on_health is not None:
+                self._on_health(self.healthy)
 
     def _put(self, key: str, obj: Obj) -> None:
         known = self.store.get(key)
