@@ -118,3 +118,11 @@ def test_a_replacement_counts_as_soon_as_it_is_ready_while_the_old_pod_still_end
     slot = Slot(0, "prefill", "a", "a+router", (old, new))
 
     assert plan(Wanted({"prefill": role_wanted(1)}), [slot]).settled
+
+
+def test_an_instance_that_does_not_serve_its_role_yet_goes_before_an_outdated_one_that_does() -> None:
+    serving = Slot(0, "decode", "old", "old", (Pod("p0", True, revision="old", role="decode", load=0.0),))
+    changing = Slot(1, "decode", "a", "a+router", (Pod("p1", True, revision="a", role="prefill", load=9.0),))
+    wanted = Wanted({"decode": role_wanted(1), "prefill": role_wanted(0)})
+
+    assert plan(wanted, [serving, changing]).actions[0] == RemoveSlot(1, Why.SCALE_DOWN)
