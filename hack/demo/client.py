@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,48 +88,59 @@ class Traffic:
         return members[number % len(members)]
 
     async def _ask(self, session: aiohttp.ClientSession, ask: Ask, seen: Seen) -> None:
-        body = {
-            "model": self.model,
-            "prompt": self._prompts[ask.id],
-            "max_tokens": ask.output_tokens,
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        asked = time.monotonic()
-        try:
-            async with session.post(
-                f"http://{seen.target}/v1/completions",
-                data=orjson.dumps(body),
-                headers={"content-type": "application/json", "x-request-id": ask.id},
-            ) as response:
-                seen.status = response.status
-                seen.place = response.headers.get("x-prfaas-path", "")
-                seen.reason = response.headers.get("x-prfaas-reason", "")
-                seen.prefill_instance = response.headers.get("x-prfaas-prefill-instance", "")
-                if response.status == 200:
-                    await self._read(response, asked, seen)
-                else:
-                    seen.error = (await response.text())[:300]
-        except (aiohttp.ClientError, TimeoutError) as error:
-            seen.error = repr(error)
+        body = completion(self.model, self._prompts[ask.id], ask.output_tokens)
+        await stream(session, body, seen)
         seen.end_seconds = self.elapsed
 
-    async def _read(self, response: aiohttp.ClientResponse, asked: float, seen: Seen) -> None:
-        finished = False
-        async for line in response.content:
-            if not line.startswith(b"data:"):
-                continue
-            data = line[5:].strip()
-            if data == b"[DONE]":
-                finished = True
-                continue
-            event: dict[str, Any] = orjson.loads(data)
-            if event.get("error"):
-                seen.error = str(event["error"])[:300]
-            if event.get("choices") and math.isnan(seen.ttft_seconds):
-                seen.ttft_seconds = time.monotonic() - asked
-            if usage := event.get("usage"):
-                seen.prompt_tokens = usage["prompt_tokens"]
-                seen.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-        if not finished and not seen.error:
-            seen.error = "the stream ended without [DONE]"
+
+def completion(model: str, prompt: str, max_tokens: int) -> dict[str, Any]:
+    """Body of a streamed completion that reports its usage."""
+    return {
+        "model": model,
+        "prompt": prompt,
+        "max_tokens": max_tokens,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+async def stream(session: aiohttp.ClientSession, body: Mapping[str, Any], seen: Seen) -> None:
+    """Send one request to `seen.target` and read its stream to the end; everything is noted in `seen`."""
+    asked = time.monotonic()
+    try:
+        async with session.post(
+            f"http://{seen.target}/v1/completions",
+            data=orjson.dumps(body),
+            headers={"content-type": "application/json", "x-request-id": seen.id},
+        ) as response:
+            seen.status = response.status
+            seen.place = response.headers.get("x-prfaas-path", "")
+            seen.reason = response.headers.get("x-prfaas-reason", "")
+            seen.prefill_instance = response.headers.get("x-prfaas-prefill-instance", "")
+            if response.status == 200:
+                await _read(response, asked, seen)
+            else:
+                seen.error = (await response.text())[:300]
+    except (aiohttp.ClientError, TimeoutError) as error:
+        seen.error = repr(error)
+
+
+async def _read(response: aiohttp.ClientResponse, asked: float, seen: Seen) -> None:
+    finished = False
+    async for line in response.content:
+        if not line.startswith(b"data:"):
+            continue
+        data = line[5:].strip()
+        if data == b"[DONE]":
+            finished = True
+            continue
+        event: dict[str, Any] = orjson.loads(data)
+        if event.get("error"):
+            seen.error = str(event["error"])[:300]
+        if event.get("choices") and math.isnan(seen.ttft_seconds):
+            seen.ttft_seconds = time.monotonic() - asked
+        if usage := event.get("usage"):
+            seen.prompt_tokens = usage["prompt_tokens"]
+            seen.cached_tokens = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    if not finished and not seen.error:
+        seen.error = "the stream ended without [DONE]"
