@@ -12,9 +12,10 @@ from tests.fleet.conftest import Told
 from tests.kube.fault_proxy import FaultProxy
 
 from prfaas.fleet import ClusterUnavailable, Fleet
+from prfaas.fleet.permissions import needed_rules
 from prfaas.kube.client import ApiClient
 from prfaas.kube.connection import Connection
-from prfaas.kube.resources import CONFIGMAPS, NAMESPACES, SECRETS, Obj
+from prfaas.kube.resources import CONFIGMAPS, NAMESPACES, ROLEBINDINGS, ROLES, SECRETS, Obj
 
 pytestmark = pytest.mark.cluster
 Eventually = Callable[..., Awaitable[None]]
@@ -184,20 +185,32 @@ async def token_of(client: ApiClient, namespace: str, name: str) -> str:
     return str(made["status"]["token"])
 
 
-async def test_missing_permissions_are_listed_and_the_list_shrinks(
-    client: ApiClient, fleet: Fleet, member: Make, secret: Make, namespace: str
-) -> None:
+async def operator_with(client: ApiClient, namespace: str, rules: list[Any]) -> str:
+    """A token of an account that has these rules in the namespace."""
     token = await token_of(client, namespace, "operator")
-    base = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"
-    role: dict[str, Any] = {
-        "metadata": {"name": "operator"},
-        "rules": [{"apiGroups": ["", "rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["*"]}],
-    }
-    await client.request("POST", f"{base}/roles", body=role)
+    await client.create(ROLES, {"metadata": {"name": "operator", "namespace": namespace}, "rules": rules})
     subject = {"kind": "ServiceAccount", "name": "operator", "namespace": namespace}
     reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "operator"}
-    binding = {"metadata": {"name": "operator"}, "subjects": [subject], "roleRef": reference}
-    await client.request("POST", f"{base}/rolebindings", body=binding)
+    metadata = {"name": "operator", "namespace": namespace}
+    await client.create(ROLEBINDINGS, {"metadata": metadata, "subjects": [subject], "roleRef": reference})
+    return token
+
+
+async def test_the_rules_that_are_said_to_be_needed_are_enough(
+    client: ApiClient, fleet: Fleet, member: Make, secret: Make, namespace: str
+) -> None:
+    token = await operator_with(client, namespace, needed_rules())
+    server = Connection(server=client.connection.server, ca=client.connection.ca)
+    state = await fleet.ensure(member(), secret(server, token=token))
+    assert (state.reason, state.access.reason, state.access.missing) == ("Connected", "Authorized", ())
+
+
+async def test_missing_permissions_are_listed(
+    client: ApiClient, fleet: Fleet, member: Make, secret: Make, namespace: str
+) -> None:
+    groups = ["", "rbac.authorization.k8s.io"]
+    rule = {"apiGroups": groups, "resources": ["*"], "verbs": ["*"]}
+    token = await operator_with(client, namespace, [rule])
     server = Connection(server=client.connection.server, ca=client.connection.ca)
     state = await fleet.ensure(member(), secret(server, token=token))
     assert state.reason == "Connected"

@@ -37,6 +37,15 @@ CONCURRENCY = 8
 """Questions in flight."""
 
 
+def needed_rules() -> list[dict[str, list[str]]]:
+    """RBAC rules of a Role that grants all of `NEEDED`, and to see the namespace itself."""
+    rules = [
+        {"apiGroups": [resource.group], "resources": [resource.plural], "verbs": list(verbs)}
+        for resource, verbs in NEEDED
+    ]
+    return [*rules, {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["get"]}]
+
+
 async def check_access(client: ApiClient, namespace: str) -> Access:
     """Ask the API server about each needed verb. Raises ApiError if it does not answer."""
     try:
