@@ -12,10 +12,11 @@ from prfaas.engines.proof import window_verdict
         ("0.11.2", Evidence.CACHED_COUNTS_TRANSFERRED, 480.0, True),
         ("v0.21.9", Evidence.CACHED_COUNTS_TRANSFERRED, 480.0, True),
         ("0.22.0", Evidence.CACHED_COUNTS_TRANSFERRED, 30.0, True),
-        ("0.23.0", Evidence.CACHED_COUNTS_TRANSFERRED, 30.0, False),
-        ("0.30.1", Evidence.CACHED_COUNTS_TRANSFERRED, 30.0, False),
-        ("0.31.0", Evidence.WINDOW_ONLY, 30.0, False),
-        ("0.32.0+cpu", Evidence.WINDOW_ONLY, 30.0, False),
+        ("0.23.0", Evidence.CACHED_COUNTS_TRANSFERRED, 30.0, True),
+        ("0.30.1", Evidence.CACHED_COUNTS_TRANSFERRED, 30.0, True),
+        ("0.31.0", Evidence.WINDOW_ONLY, 30.0, True),
+        ("0.32.0+cpu", Evidence.WINDOW_ONLY, 30.0, True),
+        ("0.33.0", Evidence.WINDOW_ONLY, 30.0, False),
         ("", Evidence.WINDOW_ONLY, 30.0, False),
         ("nightly", Evidence.WINDOW_ONLY, 30.0, False),
     ],
@@ -26,6 +27,11 @@ def test_vllm_facts_go_by_version(version: str, evidence: Evidence, lease: float
     assert facts.lease.seconds == lease
     assert facts.lease.forward_within_seconds == lease / 2
     assert (RoleSwitch.LABEL in facts.role_switches) is label
+
+
+def test_deprecated_ways_come_with_a_caution() -> None:
+    assert find("vllm", "0.22.0").facts.cautions == ()
+    assert "kv_both" in find("vllm", "0.23.0").facts.cautions[0]
 
 
 def test_sglang_switches_hot_only_with_backends_that_can() -> None:

@@ -92,6 +92,8 @@ class Facts:
     """Default port that peers dial for the transfer."""
     usage_flags: tuple[str, ...] = ()
     """Engine flags without which usage shows no cached tokens."""
+    cautions: tuple[str, ...] = ()
+    """What an operator should know of this version, as sentences without a full stop."""
     decode_prefills: bool = True
     """A decoding instance can prefill by itself (in place, and whatever cannot be split). False for SGLang:
     its decode mode refuses requests without a bootstrap room."""

@@ -41,6 +41,11 @@ ASK: Mapping[str, object] = {
 REQUIRED = ("remote_engine_id", "remote_block_ids", "remote_host", "remote_port")
 """Must be in the prefill answer and not null; decode cannot read without them."""
 
+KV_BOTH_CAUTION = (
+    "conversion strategy Label needs kv_role kv_both, which vLLM deprecates for prefill/decode from 0.23 and will "
+    "remove; it was last seen to work in 0.32"
+)
+
 LEASE_SECONDS = 30.0
 """`kv_lease_duration`, 0.22 and newer."""
 FIXED_HOLD_SECONDS = 480.0
@@ -50,7 +55,8 @@ FIXED_HOLD_SECONDS = 480.0
 def facts(version: Version | None) -> Facts:
     """What holds for this vLLM version. An unknown one gets the shortest lease and no per-request proof."""
     known_old = version is not None and not at_least(version, 0, 31)
-    label = version is not None and not at_least(version, 0, 23)
+    label = version is not None and not at_least(version, 0, 33)
+    deprecated = label and at_least(version, 0, 23)
     return Facts(
         engine="vllm",
         connector="nixl",
@@ -65,6 +71,7 @@ def facts(version: Version | None) -> Facts:
         paths=Paths(),
         transfer_port=PORT_NIXL,
         usage_flags=("--enable-prompt-tokens-details",),
+        cautions=(KV_BOTH_CAUTION,) if deprecated else (),
     )
 
 
