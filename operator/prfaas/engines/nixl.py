@@ -42,8 +42,8 @@ REQUIRED = ("remote_engine_id", "remote_block_ids", "remote_host", "remote_port"
 """Must be in the prefill answer and not null; decode cannot read without them."""
 
 KV_BOTH_CAUTION = (
-    "conversion strategy Label needs kv_role kv_both, which vLLM deprecates for prefill/decode from 0.23 and will "
-    "remove; it was last seen to work in 0.32"
+    "conversion strategy Label needs kv_role kv_both, which vLLM deprecates for prefill and decode from 0.23 "
+    "and will remove; it was last seen to work in 0.32"
 )
 
 LEASE_SECONDS = 30.0
