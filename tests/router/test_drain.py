@@ -98,3 +98,18 @@ async def test_a_drain_needs_the_token_of_the_slot(guarded: Fleet, headers: dict
 
 async def test_without_a_token_nobody_can_drain(pair: Fleet) -> None:
     assert await drain(pair, pair.units["d"], {"x-prfaas-drain-token": ""}) == 403
+
+
+async def test_an_instance_that_left_the_table_still_learns_that_its_kv_was_read(guarded: Fleet) -> None:
+    decode, remote = guarded.units["d"], guarded.units["r"]
+    decode.engine.decode_seconds = 0.5
+    post = asyncio.create_task(guarded.post(decode, {"model": "m", "prompt": prompt(1000)}))
+    await until(lambda: len(remote.router.unfetched) == 1)
+    gone = guarded.units.pop("r")
+    guarded.publish()
+    leaving = asyncio.create_task(drain(guarded, gone))
+    assert (await post)[1]["x-prfaas-outcome"] == "verified"
+    assert await asyncio.wait_for(leaving, 15) == 200
+    assert decode.router.peers.leaving() == []
+    await gone.running.stop()
+    await gone.engine.stop()

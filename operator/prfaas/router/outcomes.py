@@ -32,6 +32,7 @@ class HandOff:
         self._ended: float | None = None
         self.on_settle: Callable[[Outcome], None] | None = None
         peer.breaker.begin()
+        peer.outstanding += 1
         if link is not None:
             link.hand_offs += 1
             link.inflight_bytes += predicted_bytes
@@ -71,6 +72,7 @@ class HandOff:
             return
         self.arrived()
         self.outcome = outcome
+        self.peer.outstanding -= 1
         self._counters.outcome(self.place.value, outcome)
         if self.link is not None:
             setattr(self.link.outcomes, outcome, getattr(self.link.outcomes, outcome) + 1)

@@ -24,7 +24,7 @@ class Peer:
 
     __slots__ = (
         "_backlog_at", "_backlog_seconds", "_sent", "address", "breaker", "curve", "draining", "fetched",
-        "heard", "instance", "next_probe", "probing", "reachable", "remote",
+        "heard", "instance", "next_probe", "outstanding", "probing", "reachable", "remote",
     )  # fmt: skip
 
     def __init__(self, instance: Instance, address: Address, *, remote: bool) -> None:
@@ -38,6 +38,8 @@ class Peer:
         self.heard = 0.0
         self.next_probe = 0.0
         self.probing = False
+        self.outstanding = 0
+        """Hand-offs to it that have not ended."""
         self.fetched: list[str] = []
         """Request ids whose KV was read, to be told with the next probe."""
         self._backlog_seconds: float | None = None
@@ -95,6 +97,7 @@ class Peers:
         self._own_pool = own_pool
         self._instance = instance
         self._by_id: dict[str, Peer] = {}
+        self._leaving: list[Peer] = []
         self.expiry_seconds = EXPIRY_PROBES
 
     def __iter__(self) -> Iterator[Peer]:
@@ -103,6 +106,11 @@ class Peers:
     def get(self, instance_id: str) -> Peer | None:
         """The peer with that id, None when the topology has none."""
         return self._by_id.get(instance_id)
+
+    def leaving(self) -> list[Peer]:
+        """Instances that left the topology and still wait for hand-offs to end or for news of read KV."""
+        self._leaving = [peer for peer in self._leaving if peer.outstanding or peer.fetched]
+        return self._leaving
 
     def sync(self, topology: Topology) -> list[str]:
         """Follow a new topology; returns ids that are gone. What is known of the others stays."""
@@ -113,7 +121,7 @@ class Peers:
         }
         gone = [known for known in self._by_id if known not in wanted]
         for known in gone:
-            del self._by_id[known]
+            self._leaving.append(self._by_id.pop(known))
         for instance in wanted.values():
             try:
                 address = parse_address(instance.addresses[0])

@@ -44,6 +44,11 @@ async def probe_peers(router: Router) -> None:
                 peer.next_probe = now + pause * random.uniform(0.8, 1.2)
                 router.spawn(_probe(router, peer))
             due = min(due, peer.next_probe)
+        for peer in router.peers.leaving():
+            due = now + UNREACHABLE_SECONDS
+            if peer.fetched and not peer.probing:
+                peer.probing = True
+                router.spawn(_probe(router, peer))
         router.wake_prober.clear()
         try:
             async with asyncio.timeout(max(0.02, due - now)):
@@ -66,7 +71,8 @@ async def _probe(router: Router, peer: Peer) -> None:
         answer.close()
     except UpstreamError:
         peer.dead()
-        peer.fetched[:0] = told
+        if router.peers.get(peer.instance.id) is peer:
+            peer.fetched[:0] = told
         return
     finally:
         peer.probing = False
