@@ -87,6 +87,12 @@ def test_a_ready_pod_clears_the_record() -> None:
     )
 
 
+def test_ended_pods_before_a_ready_one_are_cleared_so_that_years_of_evictions_do_not_add_up() -> None:
+    pod = Pod("good", True, revision="a", role="prefill")
+
+    assert plan(ONE, [slot(pod, *ended(1))]).actions == (ClearFailures(0, ("ended-0",), Why.RECOVERED),)
+
+
 def test_a_slot_that_somebody_else_scaled_to_zero_is_scaled_back() -> None:
     assert plan(ONE, [slot(replicas=0)]).actions == (ScaleBack(0, (), Why.RETRY),)
 

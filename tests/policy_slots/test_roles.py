@@ -63,6 +63,18 @@ def test_a_change_that_is_called_back_before_its_restart_moves_no_pod() -> None:
     assert [type(action) for action in cluster.log] == [UpdateTemplate, UpdateTemplate]
 
 
+def test_an_instance_that_still_has_the_role_is_called_back_before_one_that_is_away_changes() -> None:
+    cluster = settled_cluster(split(decode=2, prefill=2))
+    cluster.wanted = split(decode=1, prefill=3)
+    (begun,) = cluster.plan().actions
+    cluster.act(begun)
+    away = next(n for n, slot in cluster.slots.items() if slot.role == "prefill" and n != begun.slot)
+    cluster.kill(away)
+    cluster.wanted = split(decode=2, prefill=2)
+
+    assert cluster.plan().actions == (UpdateTemplate(begun.slot, "decode", Why.ROLE_CHANGE),)
+
+
 def test_a_changing_instance_takes_the_new_revision_along_instead_of_restarting_twice() -> None:
     cluster = settled_cluster(split(decode=3, prefill=1))
     cluster.wanted = split(decode=2, prefill=2, revision="b")

@@ -176,3 +176,16 @@ def test_a_pod_that_takes_longer_than_the_deadline_is_overdue_and_asks_for_a_loo
     for _ in range(10):
         cluster.tick()
     assert cluster.plan().overdue == (0,)
+
+
+def test_a_rollout_goes_on_with_the_slot_it_began_though_another_is_less_loaded_by_now() -> None:
+    cluster = settled_cluster(Wanted({"prefill": role_wanted(3)}))
+    cluster.wanted = Wanted({"prefill": role_wanted(3, revision="b")})
+    for load in ({0: 1.0, 1: 2.0, 2: 3.0}, {0: 9.0, 1: 2.0, 2: 3.0}):
+        for number, value in load.items():
+            slot = cluster.slots[number]
+            cluster.slots[number] = replace(slot, pods=tuple(replace(pod, load=value) for pod in slot.pods))
+        actions = cluster.plan().actions
+        assert [action.slot for action in actions] == [0]
+        cluster.act(actions[0])
+        cluster.tick()
