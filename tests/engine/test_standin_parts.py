@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.standin import LINEAR
 
@@ -14,6 +14,7 @@ from prfaas.simulate.engine.profile import ProfileError, read_profile
 from prfaas.simulate.engine.tokens import count_tokens, ids_prompt, text_prompt, token_ids
 
 
+@settings(deadline=None)
 @given(st.text(max_size=400))
 def test_blocks_and_tokens_agree_for_any_text(text: str) -> None:
     prompt = text_prompt(text, block_tokens=16, salt="")
@@ -22,6 +23,7 @@ def test_blocks_and_tokens_agree_for_any_text(text: str) -> None:
     assert len(prompt.hashes) == prompt.tokens // 16
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abc de\n1é", min_size=80, max_size=300), st.text(max_size=40))
 def test_longer_prompt_begins_with_the_same_blocks(text: str, more: str) -> None:
     short = text_prompt(text, block_tokens=4, salt="s")

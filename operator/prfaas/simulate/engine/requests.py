@@ -11,6 +11,7 @@ from prfaas.simulate.engine.config import EngineConfig
 from prfaas.simulate.engine.tokens import Prompt, chat_text, ids_prompt, text_prompt
 
 TOOL_CALL_TOKENS = 8
+MAX_CHOICES = 128
 
 
 class Refusal(Exception):
@@ -65,6 +66,9 @@ def read_ask(config: EngineConfig, call: Call, body: Mapping[str, object], *, re
     prompts = _prompts(config, call, body)
     limit, limited = _limit(config, call, body, sampling, longest=max(p.tokens for p in prompts))
     tool = _forced_tool(call, body)
+    choices = choices_of(call, body)
+    if choices > MAX_CHOICES:
+        raise Refusal(400, f"n must be at most {MAX_CHOICES}, got {choices}.")
     options = body.get("stream_options")
     return Ask(
         call=call,
@@ -73,7 +77,7 @@ def read_ask(config: EngineConfig, call: Call, body: Mapping[str, object], *, re
         prompts=prompts,
         limit=min(limit, TOOL_CALL_TOKENS) if tool else limit,
         limited=limited,
-        choices=choices_of(call, body),
+        choices=choices,
         stream=stream,
         include_usage=isinstance(options, Mapping) and options.get("include_usage") is True,
         logprobs=bool(body.get("logprobs") or body.get("return_logprob")),
