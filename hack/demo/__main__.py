@@ -123,7 +123,8 @@ class Demo:
                 return
             await asyncio.sleep(0.5)
             await observer.sample()
-        raise WorldError(f"routers do not find all prefill instances within {SETTLE_SECONDS:.0f} s: {wanted}")
+        found = {v.name: v.report.reachable if v.report else "no report" for v in decoding}
+        raise WorldError(f"not every router found {wanted} within {SETTLE_SECONDS:.0f} s: {found}")
 
     async def _show(self, observer: Observer, traffic: Traffic, faults: Faults) -> None:
         def note() -> str:

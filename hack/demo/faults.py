@@ -1,12 +1,12 @@
 """What the demo breaks on the way: a prefill engine dies, and the link between the clusters goes away."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
+import msgspec
 
 from demo.observe import InstanceView, Observer
 from demo.picture import Fault
@@ -37,11 +37,10 @@ class Faults:
 
     async def _kill(self) -> None:
         victim = max(self._remote(), key=lambda view: view.report.gate_running if view.report else -1)
-        await self.observer.book([victim])
         at = self.elapsed()
-        async with aiohttp.ClientSession(timeout=TIMEOUT) as session:
-            with contextlib.suppress(aiohttp.ClientError):  # it dies before it can answer
-                await session.post(f"http://{victim.ip}:{meta.PORT_ENGINE}/debug/die")
+        url = f"http://{victim.ip}:{meta.PORT_ENGINE}/debug/die"
+        async with aiohttp.ClientSession(timeout=TIMEOUT) as session, session.post(url) as response:
+            self.observer.keep(msgspec.json.decode(await response.read()))
         ended = await self._back(victim, since=at)
         self.done.append(Fault(f"{victim.name} killed", at, ended, everywhere=False))
 

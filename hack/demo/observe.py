@@ -100,8 +100,11 @@ class Observer:
         async with aiohttp.ClientSession(timeout=READ_TIMEOUT) as session:
             for instance in instances:
                 if raw := await _get(session, f"http://{instance.ip}:{meta.PORT_ENGINE}/debug/state"):
-                    state = msgspec.json.decode(raw)
-                    self.transfers[state["engineId"]] = state["transfers"]
+                    self.keep(msgspec.json.decode(raw))
+
+    def keep(self, state: Mapping[str, Any]) -> None:
+        """Remember the transfers in an engine's books."""
+        self.transfers[state["engineId"]] = state["transfers"]
 
     async def _pods(self, cluster: str) -> tuple[str, list[dict[str, Any]]]:
         with contextlib.suppress(ApiError):

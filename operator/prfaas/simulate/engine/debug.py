@@ -1,5 +1,8 @@
 """The stand-in's own endpoints for tests and demos: faults in, books out. Off unless asked for."""
 
+import os
+import signal
+
 import orjson
 from aiohttp import web
 
@@ -41,7 +44,7 @@ def state(engine: Engine, *, transfers: bool) -> dict[str, object]:
 
 
 def add_routes(app: web.Application, engine: Engine) -> None:
-    """GET /debug/state[?transfers=0], GET and POST /debug/faults."""
+    """GET /debug/state[?transfers=0], GET and POST /debug/faults, POST /debug/die."""
 
     async def show_state(request: web.Request) -> web.StreamResponse:
         return json_answer(state(engine, transfers=request.query.get("transfers") != "0"))
@@ -60,6 +63,15 @@ def add_routes(app: web.Application, engine: Engine) -> None:
         engine.obey_faults()
         return json_answer(engine.faults.show())
 
+    async def die(request: web.Request) -> web.StreamResponse:
+        """Show the books and end as if killed: nothing can move between the two, so they are the last word."""
+        response = web.StreamResponse(headers={"content-type": "application/json", "connection": "close"})
+        await response.prepare(request)
+        await response.write_eof(orjson.dumps(state(engine, transfers=True)))
+        os.kill(os.getpid(), signal.SIGKILL)
+        return response
+
+    app.router.add_post("/debug/die", die)
     app.router.add_get("/debug/state", show_state)
     app.router.add_get("/debug/faults", show_faults)
     app.router.add_post("/debug/faults", set_faults)
