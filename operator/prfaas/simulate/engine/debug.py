@@ -64,7 +64,7 @@ def add_routes(app: web.Application, engine: Engine) -> None:
         return json_answer(engine.faults.show())
 
     async def die(request: web.Request) -> web.StreamResponse:
-        """Show the books and end as if killed: nothing can move between the two, so they are the last word."""
+        """Show the books and end as if killed; nothing can move between the two."""
         response = web.StreamResponse(headers={"content-type": "application/json", "connection": "close"})
         await response.prepare(request)
         await response.write_eof(orjson.dumps(state(engine, transfers=True)))
