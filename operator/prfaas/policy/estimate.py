@@ -50,7 +50,8 @@ class Traffic(Struct, frozen=True):
 class TrafficEstimate:
     """Keeps the window; `changed` tells that the last sample cut it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_requests: int = MAX_REQUESTS) -> None:
+        self._max_requests = max_requests
         self._samples: list[Sample] = []
         self._times: list[float] = []
         self._moments: list[tuple[float, float]] = []
@@ -113,7 +114,9 @@ class TrafficEstimate:
     def _trim(self) -> None:
         samples = self._samples
         last = samples[-1].requests
-        while self._start + 2 < len(samples) and last - samples[self._start + 1].requests > MAX_REQUESTS:
+        while (
+            self._start + 2 < len(samples) and last - samples[self._start + 1].requests > self._max_requests
+        ):
             self._start += 1
         if self._start > 4096:
             del samples[: self._start], self._moments[: self._start], self._times[: self._start]

@@ -20,20 +20,50 @@ _TILT_WINDOW = 30.0
 """Seconds over which routers average their tilt."""
 
 
-class Operator:
-    """Steps the threshold loop on each report and writes its outcome into the routers' rule."""
+class Counters:
+    """What all routers together have counted: the watcher of the world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._scenario: Scenario = world.scenario
         self._counts = [0] * (len(HISTOGRAM_BOUNDS) + 1)
         self._requests = 0
         self._output = 0
         self._tilt = 0.0
         self._tilted = 0
         self._mean_tilt: float | None = None
+
+    def arrived(self, uncached_tokens: int, tilt: float, output_tokens: int) -> None:
+        """A router counted a request; `tilt` is t_eff / t."""
+        self._requests += 1
+        self._output += output_tokens
+        self._counts[bisect_left(HISTOGRAM_BOUNDS, uncached_tokens)] += 1
+        if tilt > 0:
+            self._tilt += log(tilt)
+            self._tilted += 1
+
+    def sample(self, now: float) -> Sample:
+        """The counters as routers report them now."""
+        return Sample(now, self._requests, tuple(self._counts), self._output)
+
+    def mean_tilt(self) -> float | None:
+        """Mean of ln(t_eff / t), averaged over about half a minute; to be called once per report."""
+        if self._tilted:
+            recent = self._tilt / self._tilted
+            weight = min(1.0, self._world.scenario.report_seconds / _TILT_WINDOW)
+            old = self._mean_tilt
+            self._mean_tilt = recent if old is None else old + weight * (recent - old)
+            self._tilt, self._tilted = 0.0, 0
+        return self._mean_tilt
+
+
+class Operator:
+    """Steps the threshold loop on each report and writes its outcome into the routers' rule."""
+
+    def __init__(self, world: World, counters: Counters) -> None:
+        self._world = world
+        self._counters = counters
+        self._scenario: Scenario = world.scenario
         self.moves: list[Move] = []
-        self.frozen = False
         scenario = world.scenario
         self._loop = ThresholdLoop(
             scenario.deployment,
@@ -42,23 +72,8 @@ class Operator:
         )
 
     def start(self) -> None:
-        """Begin to listen and to step."""
-        self._world.watcher = self
+        """Begin to step."""
         self._world.events.at(self._scenario.report_seconds, self.tick)
-
-    def arrived(self, uncached_tokens: int, tilt: float) -> None:
-        """A router counted a request; `tilt` is t_eff / t."""
-        self._requests += 1
-        self._counts[bisect_left(HISTOGRAM_BOUNDS, uncached_tokens)] += 1
-        if tilt > 0:
-            self._tilt += log(tilt)
-            self._tilted += 1
-
-    def sample(self, now: float) -> Sample:
-        """The counters as routers report them now."""
-        output = self._requests * self._world.arrivals.output_tokens
-        self._output = max(self._output, output)
-        return Sample(now, self._requests, tuple(self._counts), self._output)
 
     def tick(self, now: float, _: object) -> None:
         """Read the reports, step the loop, publish."""
@@ -82,20 +97,13 @@ class Operator:
             backlog = link.backlog_seconds(now)
             counters = LinkCounters(link.busy_seconds, link.busy_bits, link.delivered_bits, backlog)
             remotes[site.name] = PoolState(len(site.instances), counters)
-        if self._tilted:
-            recent = self._tilt / self._tilted
-            weight = min(1.0, self._scenario.report_seconds / _TILT_WINDOW)
-            old = self._mean_tilt
-            self._mean_tilt = recent if old is None else old + weight * (recent - old)
-            self._tilt, self._tilted = 0.0, 0
         return Observation(
-            traffic=self.sample(now),
+            traffic=self._counters.sample(now),
             now=now,
             prefill_ready=len(world.local),
             remotes=remotes,
-            mean_tilt=self._mean_tilt,
+            mean_tilt=self._counters.mean_tilt(),
             deciders=self._scenario.sight.routers,
-            frozen=self.frozen,
         )
 
 

@@ -47,6 +47,16 @@ class DecodeInstance:
         """Sequences that decode here now or will: what the choice of the least loaded goes by."""
         self.used_bytes = 0.0
 
+    @property
+    def waiting(self) -> int:
+        """Sequences whose KV is here and that have no slot yet."""
+        return len(self._waiting)
+
+    @property
+    def utilization(self) -> float:
+        """Share of the slots in use."""
+        return self._active / self._slots if self._slots else 1.0
+
     def reserve(self, request: Request, size: float) -> None:
         """Hold KV memory from dispatch on, as concurrent dialects do."""
         self._sizes[request.index] = size

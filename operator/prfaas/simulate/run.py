@@ -8,8 +8,9 @@ from prfaas.model.solver import evaluate, solve
 from prfaas.policy.types import Rule
 from prfaas.simulate.arrivals import DrawnArrivals, RecordedArrivals
 from prfaas.simulate.changes import schedule_changes
-from prfaas.simulate.control import Informed, Operator
+from prfaas.simulate.control import Counters, Informed, Operator
 from prfaas.simulate.results import Result, summarize
+from prfaas.simulate.roles import RoleOperator
 from prfaas.simulate.scenario import Scenario
 from prfaas.simulate.world import World
 
@@ -29,11 +30,7 @@ def simulate(
     if scenario.policy == "length-blind":
         world.blind_share = balanced_share(scenario)
     schedule_changes(world)
-    operator = (
-        Informed(world) if scenario.informed else Operator(world) if scenario.policy == "auto" else None
-    )
-    if operator is not None and scenario.deployment.remotes:
-        operator.start()
+    operator, roles = _start_loops(world)
     _run_without_collector(world, progress)
     slo = scenario.deployment.slo
     result = summarize(
@@ -46,9 +43,32 @@ def simulate(
     )
     if operator is not None:
         result.threshold_moves = operator.moves
+    if roles is not None:
+        result.conversions = roles.conversions
     if result.requests:
         result.cpu_micros_per_request = (process_time() - began) / result.requests * 1e6
     return result
+
+
+def _start_loops(world: World) -> tuple[Operator | Informed | None, RoleOperator | None]:
+    """The operator's loops, as far as the scenario has them."""
+    scenario = world.scenario
+    counters = Counters(world)
+    operator: Operator | Informed | None = None
+    roles: RoleOperator | None = None
+    if scenario.deployment.remotes and scenario.informed:
+        operator = Informed(world)
+    elif scenario.deployment.remotes and scenario.policy == "auto":
+        operator = Operator(world, counters)
+    if scenario.roles_auto:
+        roles = RoleOperator(world, counters)
+    if roles is not None or isinstance(operator, Operator):
+        world.watcher = counters
+    if operator is not None:
+        operator.start()
+    if roles is not None:
+        roles.start()
+    return operator, roles
 
 
 def _run_without_collector(world: World, progress: Callable[[int], None] | None) -> None:

@@ -31,8 +31,8 @@ _DRAWS = 8192
 class Watcher(Protocol):
     """Who wants to know what routers see: the operator's loops."""
 
-    def arrived(self, uncached_tokens: int, tilt: float) -> None:
-        """A request was routed; `tilt` is ln(t_eff / t)."""
+    def arrived(self, uncached_tokens: int, tilt: float, output_tokens: int) -> None:
+        """A request was routed; `tilt` is t_eff / t."""
         ...
 
 
@@ -195,7 +195,7 @@ class World:
             instance = self._by_id[decision.candidate]
         self._prepare(request, decision, instance)
         if self.watcher is not None:
-            self.watcher.arrived(decision.uncached_tokens, request.tilt)
+            self.watcher.arrived(decision.uncached_tokens, request.tilt, request.output_tokens)
         if self._limited and self.scenario.dialect == "concurrent":
             size = self.deployment.kv.bytes(request.tokens + request.output_tokens)
             decode = self.pd_decodes[request.decode]
