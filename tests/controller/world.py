@@ -76,6 +76,14 @@ class World:
         }
         await self.clients["here"].apply(SECRETS, secret, manager="test")
 
+    def kubeconfig_with_token(self, cluster: str, token: str) -> str:
+        """The cluster's kubeconfig with a token in place of its client certificate."""
+        source = self.hub if cluster == "here" else self.west
+        assert source is not None
+        document = yaml.safe_load(source.kubeconfig.read_text())
+        document["users"][0]["user"] = {"token": token}
+        return str(yaml.safe_dump(document))
+
     async def make(self, kind: Kind, name: str, **spec: Any) -> Obj:
         """Create one of our resources."""
         given = {field: value for field, value in spec.items() if value is not None}

@@ -157,7 +157,8 @@ def _instances(facts: Facts) -> Iterator[Condition]:
     if not facts.known:
         yield from (_carried(facts, type_) for type_ in _OF_INSTANCES)
         return
-    yield _template(facts)
+    unasked = facts.problem is not None and facts.verdict.accepted == "Unknown"
+    yield _carried(facts, ConditionType.TEMPLATE_ACCEPTED) if unasked else _template(facts)
     yield _instances_ready(facts)
     yield _roles_settled(facts)
 

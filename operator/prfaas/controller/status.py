@@ -104,7 +104,8 @@ class StatusWriter:
         self._metrics.count(d.EVENTS, kind=kind, reason=reason)
 
     def _announce(self, kind: Kind, obj: Obj, change: Transition) -> None:
-        first = change.before is None and change.type not in (ConditionType.READY, ConditionType.STALLED)
+        lasting = change.type in (ConditionType.READY, ConditionType.STALLED)
+        first = change.before is None and (not lasting or change.after == "Unknown")
         if first or change.type == ConditionType.RECONCILING:
             return
         message = f"{change.type} is now {change.after or 'gone'}: {change.message}".rstrip(": ")
