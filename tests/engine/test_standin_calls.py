@@ -159,6 +159,24 @@ async def test_api_key_guards_calls_but_not_probes(launch, config) -> None:
     assert [(await engine.get(path))[0] for path in ("/health", "/metrics")] == [200, 200]
 
 
+@pytest.mark.parametrize(
+    ("rid", "samples", "expected"),
+    [
+        ("x", 1, ["x"]),
+        ("x", 2, ["x_0", "x_1"]),
+        (["x", "y"], 2, ["x", "y"]),
+        (["x"], 2, ["x_0", "x_1"]),
+        ([], 1, ["named"]),
+    ],
+)
+async def test_sglang_samples_carry_their_ids(launch, rid: object, samples: int, expected: list[str]) -> None:
+    engine = await launch(sglang("null"))
+    body = {"text": "a", "rid": rid, "sampling_params": {"n": samples, "max_new_tokens": 1}}
+    _, answer = await engine.post("/generate", body, X_Request_Id="named")
+    items = answer if isinstance(answer, list) else [answer]
+    assert [item["meta_info"]["id"] for item in items] == expected
+
+
 async def test_flush_cache_forgets_prefixes(launch) -> None:
     engine = await launch(sglang("null"))
     body = {"text": words(100), "sampling_params": {"max_new_tokens": 1}}

@@ -15,9 +15,10 @@ class SglangGenerateAnswer(Answer):
         if ended:
             kind = finish_reason(self.ask, run)
             reason = {"type": kind, "length": made} if kind == "length" else {"type": kind}
-        rid = self.ask.rid[0] if len(self.ask.rid) == 1 else self.ask.rid[choice]
+        rids = self.ask.rid
+        own = rids[choice] if 1 < self.ask.choices == len(rids) else f"{rids[0]}_{choice}"
         meta = {
-            "id": rid if self.ask.choices == 1 or len(self.ask.rid) > 1 else f"{rid}_{choice}",
+            "id": own if self.ask.choices > 1 else rids[0],
             "finish_reason": reason,
             "prompt_tokens": run.prompt.tokens,
             "completion_tokens": made,

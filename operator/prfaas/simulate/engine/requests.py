@@ -189,6 +189,6 @@ def _forced_tool(call: Call, body: Mapping[str, object]) -> str:
 
 def _rids(body: Mapping[str, object], request_id: str) -> tuple[str, ...]:
     rid = body.get("rid")
-    if isinstance(rid, list):
+    if isinstance(rid, list) and rid:
         return tuple(str(item) for item in rid)
     return (str(rid),) if rid else (request_id,)
