@@ -11,8 +11,6 @@ import pytest
 from e2e.places import Places, places
 from e2e.scene import Scene
 
-pytest_plugins: list[str] = []
-
 
 @pytest.fixture(scope="session", name="places")
 def places_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Places]:
@@ -29,5 +27,5 @@ async def scene(places: Places, tmp_path: Path) -> AsyncIterator[Scene]:
         yield made
     finally:
         await made.close()
-        for log in sorted(tmp_path.glob("*.log")):
-            print(f"--- {log.name}\n{log.read_text(errors='replace')[-6000:]}")
+        for operator in made.operators:
+            print(f"--- {operator.log.name}\n{operator.log_tail(60)}")
