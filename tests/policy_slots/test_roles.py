@@ -85,6 +85,16 @@ def test_a_changing_instance_takes_the_new_revision_along_instead_of_restarting_
     assert len(cluster.restarts()) == 4
 
 
+def test_a_rollout_adds_no_instance_while_a_role_change_makes_room_anyway() -> None:
+    cluster = settled_cluster(Wanted({"prefill": role_wanted(2)}))
+    cluster.wanted = Wanted({"prefill": role_wanted(1, revision="b", minimum=1), "decode": role_wanted(1)})
+
+    (action,) = cluster.plan().actions
+
+    assert isinstance(action, UpdateTemplate)
+    assert action.role == "decode"
+
+
 def test_a_paused_pool_changes_no_role() -> None:
     cluster = settled_cluster(split(decode=3, prefill=1))
     cluster.wanted = replace(split(decode=2, prefill=2), paused=True)

@@ -126,3 +126,12 @@ def test_an_instance_that_does_not_serve_its_role_yet_goes_before_an_outdated_on
     wanted = Wanted({"decode": role_wanted(1), "prefill": role_wanted(0)})
 
     assert plan(wanted, [serving, changing]).actions[0] == RemoveSlot(1, Why.SCALE_DOWN)
+
+
+def test_of_two_live_pods_the_ready_one_counts() -> None:
+    pods = (
+        Pod("ready", True, revision="a", role="prefill", age_seconds=500.0),
+        Pod("starting", revision="a", role="prefill", age_seconds=5.0),
+    )
+
+    assert plan(Wanted({"prefill": role_wanted(1)}), [Slot(0, "prefill", "a", "a+router", pods)]).settled
