@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from localclusters import ControlPlane
 from localclusters.arguments import Options
 from localclusters.toolchain import control_plane_directory
