@@ -56,14 +56,16 @@ def scenarios() -> dict[str, Scenario]:
 
 def goodput(result: Result, start: float) -> float:
     """Arrivals per second in the window that met the objectives."""
-    assert result.arrivals is not None and result.good is not None
+    assert result.arrivals is not None
+    assert result.good is not None
     inside = (result.arrivals >= start) & (result.arrivals < start + WINDOW)
     return float(result.good[inside].sum()) / WINDOW
 
 
 def recovery(result: Result, start: float) -> float:
     """Seconds from `start` until the minute's mean TTFT stays below the objective."""
-    assert result.arrivals is not None and result.ttfts is not None
+    assert result.arrivals is not None
+    assert result.ttfts is not None
     last = start
     for left in np.arange(start, END - 60, 5.0):
         inside = (result.arrivals >= left) & (result.arrivals < left + 60)

@@ -101,7 +101,8 @@ def _grows(deployment: Deployment, prefill: int, threshold: float, rate: float, 
     ]
     slopes = []
     for result in run_all(runs):
-        assert result.ttfts is not None and result.arrivals is not None
+        assert result.ttfts is not None
+        assert result.arrivals is not None
         half = len(result.ttfts) // 2
         slopes.append(np.polyfit(result.arrivals[half:], result.ttfts[half:], 1)[0])
     return float(np.mean(slopes)) > 0.002
