@@ -161,6 +161,8 @@ def unsupported(pod: Pod) -> list[str]:
         for v in pod.manifest["spec"].get("volumes") or ()
         if not any(kind in v for kind in VOLUME_KINDS)
     ]
+    if pod.manifest["spec"].get("activeDeadlineSeconds") is not None:
+        found.append("spec.activeDeadlineSeconds is not supported")
     for container in pod.containers():
         where = f"containers[{container.name}]"
         if any(mount.get("subPathExpr") for mount in container.spec.get("volumeMounts") or ()):

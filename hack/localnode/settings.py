@@ -45,8 +45,8 @@ class Settings:
 
     def validate(self) -> None:
         """Raise ValueError with a sentence if the settings cannot work."""
-        network = ipaddress.ip_network(self.pod_cidr)
-        if not network.subnet_of(ipaddress.ip_network("127.0.0.0/8")):  # type: ignore[arg-type]
+        network = ipaddress.IPv4Network(self.pod_cidr)
+        if not network.subnet_of(ipaddress.IPv4Network("127.0.0.0/8")):
             raise ValueError(f"pod CIDR {self.pod_cidr} is not within 127.0.0.0/8")
         if network.num_addresses < 16:
             raise ValueError(f"pod CIDR {self.pod_cidr} is too small: at least 16 addresses")

@@ -122,3 +122,32 @@ async def test_a_deletion_during_the_outage_is_carried_out_later(own: OwnNode, l
     await line.mend()
     await own.pods.gone("doomed")
     assert own.processes() == {}
+
+
+async def test_the_end_of_a_pod_leaves_its_successor_of_the_same_name_alone(own: OwnNode, line: Line) -> None:
+    script = "trap 'test -f go && exit 0' TERM; touch up; while :; do test -f go && exit 0; sleep 0.1; done"
+    container = own.pods.container("main", script)
+    await own.pods.create("twin", [container], terminationGracePeriodSeconds=600)
+    old = await own.pods.ready("twin")
+    await own.pods.client.delete(PODS, "twin", namespace=own.pods.namespace)
+    await own.pods.until("twin", lambda p: p["metadata"].get("deletionTimestamp"))
+    directory = own.state_file(old["metadata"]["uid"]).parent
+    await line.cut()
+    await own.pods.client.delete(PODS, "twin", namespace=own.pods.namespace, grace_seconds=0)
+    await own.pods.create("twin", [own.pods.container("main", "exec sleep 1000")])
+    (directory / "containers/main/go").touch()
+
+    async def old_one_ended() -> bool:
+        return own.processes() == {}
+
+    await eventually(old_one_ended)
+    await line.mend()
+    new = await own.pods.ready("twin")
+    assert new["metadata"]["uid"] != old["metadata"]["uid"]
+    assert restarts(new, "main") == 0
+
+    async def forgotten() -> bool:
+        return not directory.exists()
+
+    await eventually(forgotten)
+    assert (await own.pods.get("twin"))["metadata"]["uid"] == new["metadata"]["uid"]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.localnode.contract import restarts, state
+from tests.localnode.contract import container_status, restarts, state
 from tests.localnode.ownnode import OwnNode, alive, own_node
 
 from clusterfixtures import Cluster
@@ -52,6 +52,20 @@ async def test_a_node_that_was_stopped_starts_its_pods_again(own: OwnNode) -> No
     own.node.start()
     pod = await own.pods.until("again", lambda p: restarts(p, "main") == 1 and state(p, "main") == "running")
     assert pod["status"]["podIP"] == before["status"]["podIP"]
+
+
+async def test_a_node_without_memory_starts_its_pods_anew_even_with_other_addresses(own: OwnNode) -> None:
+    for name in ("first", "second"):
+        await own.pods.create(name, [own.pods.container("main", "exec sleep 1000")])
+        before = await own.pods.ready(name)
+    await own.pods.delete("first")
+    await asyncio.to_thread(own.node.stop, purge=True)
+    assert not own.node.directory.exists()
+    own.node.start()
+    ran = container_status(before, "main")["containerID"]
+    pod = await own.pods.until("second", lambda p: container_status(p, "main")["containerID"] != ran)
+    assert pod["status"]["podIP"] != before["status"]["podIP"]
+    assert pod["status"]["podIPs"] == [{"ip": pod["status"]["podIP"]}]
 
 
 async def test_what_a_crashed_container_started_dies_with_it(own: OwnNode) -> None:
