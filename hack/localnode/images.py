@@ -55,6 +55,11 @@ class Images:
                 raise ImageMapError(f"{mapping}: {target} is no directory")
             self._images[prefix] = Image(None if target == BUILTIN else Path(target).absolute())
 
+    @property
+    def mappings(self) -> tuple[str, ...]:
+        """The map as text again, with absolute directories."""
+        return tuple(f"{prefix}={image.directory or BUILTIN}" for prefix, image in self._images.items())
+
     def find(self, name: str) -> Image | None:
         """The image of the longest prefix that ends at a `/`, `:` or `@` of `name` or with it."""
         matches = [p for p in self._images if name == p or (name.startswith(p) and name[len(p)] in "/:@")]

@@ -50,7 +50,7 @@ class LocalNode:
     ) -> None:
         """`directory` belongs to this node alone; relative paths count from the current directory.
 
-        Raises ValueError for settings that cannot work.
+        Raises ImageMapError for an image mapping that cannot work.
         """
         self.directory = Path(directory).absolute()
         self.settings = Settings(
@@ -58,12 +58,11 @@ class LocalNode:
             kubeconfig=str(Path(kubeconfig).absolute()),
             directory=str(self.directory),
             pod_cidr=pod_cidr,
-            images=tuple(images),
+            images=Images(images).mappings,
             resources=dict(resources or {}),
             labels=dict(labels or {}),
             timing=timing or Timing(),
         )
-        Images(images)
 
     @classmethod
     def open(cls, directory: str | Path) -> LocalNode:

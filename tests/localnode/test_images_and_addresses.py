@@ -51,6 +51,17 @@ def test_a_mapping_that_cannot_work_is_refused(mapping: str) -> None:
         Images([mapping])
 
 
+def test_relative_directories_count_from_where_the_node_is_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    monkeypatch.chdir(tmp_path)
+    node = LocalNode("n", "kubeconfig", "node", images=["app=bin", "pause=builtin"])
+    assert node.settings.images == (f"app={tmp_path / 'bin'}", "pause=builtin")
+    assert node.settings.kubeconfig == str(tmp_path / "kubeconfig")
+    assert node.directory == tmp_path / "node"
+
+
 def test_addresses_are_distinct_within_the_range_and_not_reused_at_once() -> None:
     pool = AddressPool("127.20.0.0/24")
     first = pool.take()
