@@ -63,6 +63,10 @@ demo: venv ## The main job on two local clusters; DEMO_KEEP=1 leaves them runnin
 	@$(BIN)/python -m localclusters build --no-helm >/dev/null
 	@$(BIN)/python -m demo
 
+.PHONY: demo-stop
+demo-stop: ## Take away what DEMO_KEEP=1 left running
+	@$(BIN)/python -m demo stop
+
 # --- what a reviewer would ask
 
 .PHONY: check

@@ -21,6 +21,7 @@ from demo.picture import Dot, Story, draw
 from demo.summary import Decision, Evidence, summarise
 from demo.workload import Shape
 from demo.world import NETWORKS, ROOT, World, WorldError
+from localclusters.toolchain import control_plane_directory
 from prfaas.api import meta
 
 OUTPUT = ROOT / "build" / "demo"
@@ -43,34 +44,35 @@ class Demo:
         """Progress, with the time since the start."""
         self._console.print(f"[dim]{time.monotonic() - self._began:5.1f} s[/dim]  {text}")
 
-    async def run(self) -> int:
-        """The whole demo. The exit status is 1 when a promise was broken."""
-        files_before = leftovers.files(ROOT)
+    async def run(self, *, keep: bool) -> int:
+        """The whole demo; `keep` leaves it running. The exit status is 1 when a promise was broken."""
+        files_before, left = leftovers.files(ROOT), []
         try:
             await self._prepare()
             observer, traffic, faults = await self._traffic()
             decisions = await self._decisions(observer)
-            kv_bytes = figures.kv_bytes(observer)
-            if os.environ.get("DEMO_KEEP"):
-                self._how_to_use(observer)
-                return 0
-            self.say("deleting the resources")
-            await self.world.delete_sample()
-            left = [
-                text
-                for name, client in self.world.clients.items()
-                for text in await leftovers.objects(name, client)
-            ]
-        finally:
-            if not os.environ.get("DEMO_KEEP"):
-                self.say("stopping everything")
-                cluster_ports = _ports(self.world)
-                await self.world.stop()
-        left += leftovers.processes(OUTPUT) + leftovers.ports(NETWORKS.values(), cluster_ports)
-        left += [f"file {name}" for name in sorted(leftovers.files(ROOT) - files_before)]
-        seconds = time.monotonic() - self._began
+            if not keep:
+                self.say("deleting the resources")
+                await self.world.delete_sample()
+                for name, client in self.world.clients.items():
+                    left += await leftovers.objects(name, client)
+        except BaseException:
+            await self.world.stop()
+            raise
+        if keep:
+            await self.world.close()
+        else:
+            self.say("stopping everything")
+            cluster_ports = _ports(self.world)
+            await self.world.stop()
+            left += leftovers.processes(OUTPUT) + leftovers.ports(NETWORKS.values(), cluster_ports)
+            left += [f"file {name}" for name in sorted(leftovers.files(ROOT) - files_before)]
+        kv_bytes, seconds = figures.kv_bytes(observer), time.monotonic() - self._began
         evidence = Evidence(traffic.seen, decisions, faults.done, kv_bytes, left, seconds)
-        return self._report(evidence, observer, traffic)
+        status = self._report(evidence, observer, traffic)
+        if keep:
+            self._how_to_use(observer)
+        return status
 
     async def _prepare(self) -> None:
         shutil.rmtree(OUTPUT, ignore_errors=True)
@@ -202,9 +204,7 @@ class Demo:
             f"""
 Left running. Use it:
 
-  export KUBECONFIG={_shown(hub.kubeconfig)} PATH="$PATH:$(.venv/bin/python -c \\
-      'import sys; sys.path.insert(0, "hack"); from localclusters import toolchain as t;
-      print(t.control_plane_directory())')"
+  export KUBECONFIG=$PWD/{_shown(hub.kubeconfig)} PATH="$PWD/{_shown(_programs())}:$PATH"
   kubectl get prfaaspools,pdpools,prefillroutes,memberclusters,modelprofiles
   kubectl describe prefillroute {ROUTE}
   curl -i http://{member}/v1/completions -H 'content-type: application/json' \\
@@ -213,11 +213,22 @@ Left running. Use it:
 
 Stop it:
 
-  PYTHONPATH=hack .venv/bin/python -m demo stop
+  make demo-stop
 """,
             highlight=False,
             soft_wrap=True,
         )
+
+
+def _programs() -> Path:
+    """A directory in build/ with kubectl and the `prfaas` command, to be put into PATH."""
+    directory = ROOT / "build" / "bin"
+    directory.mkdir(parents=True, exist_ok=True)
+    for program in (control_plane_directory() / "kubectl", *Path(sys.executable).parent.glob("*prfaas")):
+        link = directory / program.name
+        link.unlink(missing_ok=True)
+        link.symlink_to(program)
+    return directory
 
 
 def _ports(things: World) -> list[int]:
@@ -241,7 +252,7 @@ def main() -> int:
     try:
         if sys.argv[1:] == ["stop"]:
             return asyncio.run(_stop(console))
-        return asyncio.run(Demo(console).run())
+        return asyncio.run(Demo(console).run(keep=bool(os.environ.get("DEMO_KEEP"))))
     except WorldError as error:
         console.print(f"[red]{error}[/red]", soft_wrap=True)
         return 1

@@ -152,10 +152,14 @@ class World:
             await asyncio.sleep(0.5)
         raise WorldError(f"still there {timeout_seconds:.0f} s after deletion: {', '.join(left)}")
 
-    async def stop(self) -> None:
-        """Stop everything that was started; data and logs of clusters go, the operator's log stays."""
+    async def close(self) -> None:
+        """Let go of the connections; everything runs on."""
         for client in self.clients.values():
             await client.close()
+
+    async def stop(self) -> None:
+        """Stop everything that was started; data and logs of clusters go, the operator's log stays."""
+        await self.close()
         if self.operator:
             self.operator.stop()
         stop_all(self.sites.values())
