@@ -124,9 +124,9 @@ def test_the_operator_pod_meets_the_restricted_standard(cluster: Cluster, releas
 @pytest.mark.parametrize(
     "question",
     [
-        "update pdpools.prfaas.io/status",
-        "update prefillroutes.prfaas.io/status",
-        "update prfaaspools.prfaas.io/finalizers",
+        "patch pdpools.prfaas.io/status",
+        "patch prefillroutes.prfaas.io/status",
+        "patch prfaaspools.prfaas.io",
         "watch memberclusters.prfaas.io",
         "get secrets",
         "create events.events.k8s.io",
