@@ -62,6 +62,12 @@ def test_tokens_is_the_inverse_of_seconds(tokens: float) -> None:
     assert H200.tokens(H200.seconds(tokens)) == pytest.approx(tokens)
 
 
+def test_a_flat_stretch_is_allowed_and_has_no_longest_prompt() -> None:
+    flat = LatencyCurve([(1024, 0.4), (2048, 0.4)])
+    assert flat.seconds(5000) == pytest.approx(0.4)
+    assert flat.tokens(0.5) == 100_000_000
+
+
 def test_nothing_fits_into_less_than_the_fixed_cost() -> None:
     assert H200.tokens(0.3) == 0.0
 
@@ -73,7 +79,6 @@ def test_nothing_fits_into_less_than_the_fixed_cost() -> None:
         ([(1024, 0.4)], "prefill.points"),
         ([(1024, 0.4), (1024, 0.5)], "prefill.points[1].tokens"),
         ([(1024, 0.4), (512, 0.5)], "prefill.points[1].tokens"),
-        ([(1024, 0.4), (2048, 0.4)], "prefill.points[1].duration"),
         ([(1024, 0.4), (2048, 0.3)], "prefill.points[1].duration"),
         ([(0, 0.4), (2048, 0.5)], "prefill.points[0].tokens"),
         ([(1024, 0.0), (2048, 0.5)], "prefill.points[0].duration"),
