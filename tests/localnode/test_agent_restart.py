@@ -15,7 +15,7 @@ from clusterfixtures import Cluster
 from localnode.processes import MARKER, marker, start_ticks
 from prfaas.kube.resources import PODS
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 WORK = {"volumeMounts": [{"name": "work", "mountPath": "/work"}]}
 VOLUMES = [{"name": "work", "emptyDir": {}}]

@@ -18,7 +18,7 @@ from tests.localnode.ownnode import OwnNode, own_node
 from clusterfixtures import Cluster
 from prfaas.kube.resources import CONFIGMAPS, PODS
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 
 class Line:

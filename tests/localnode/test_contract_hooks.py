@@ -53,6 +53,7 @@ async def test_an_http_hook_calls_the_pod_and_any_answer_will_do(pods: Pods) -> 
     assert ended(await pods.delete("http"), "main").get("exitCode") == 0
 
 
+@pytest.mark.slow
 async def test_a_sleeping_hook_delays_the_signal(pods: Pods) -> None:
     container = pods.container(
         "main", CHECKS_HOOK, lifecycle={"preStop": {"sleep": {"seconds": 3}}}, readinessProbe=UP, **WORK
@@ -65,6 +66,7 @@ async def test_a_sleeping_hook_delays_the_signal(pods: Pods) -> None:
     assert ended(last, "main").get("exitCode") == 1
 
 
+@pytest.mark.slow
 async def test_a_hook_longer_than_the_grace_period_is_given_up(pods: Pods) -> None:
     hook = {"preStop": {"exec": {"command": ["sleep", "1000"]}}}
     container = pods.container("main", CHECKS_HOOK, lifecycle=hook, readinessProbe=UP, **WORK)

@@ -46,6 +46,7 @@ def file_probe(name: str, **fields: object) -> dict[str, object]:
     return {"exec": {"command": ["test", "-f", f"/work/{name}"]}, "periodSeconds": 1, **fields}
 
 
+@pytest.mark.slow
 async def test_readiness_follows_the_probe_and_never_restarts(pods: Pods) -> None:
     script = "sleep 2; touch /work/ok; sleep 4; rm /work/ok; exec sleep 1000"
     container = pods.container("main", script, readinessProbe=file_probe("ok", failureThreshold=2), **WORK)
@@ -153,6 +154,7 @@ async def test_a_probe_that_takes_longer_than_its_timeout_fails(pods: Pods) -> N
     assert ended(pod, "main")["exitCode"] in (137, 143)
 
 
+@pytest.mark.slow
 async def test_an_initial_delay_holds_the_first_probe_back(pods: Pods) -> None:
     # A failing liveness probe with threshold 1: without the delay the container would not live for 4 seconds.
     script = "sleep 4; touch /work/alive; exec sleep 1000"
@@ -166,6 +168,7 @@ async def test_an_initial_delay_holds_the_first_probe_back(pods: Pods) -> None:
     assert restarts(pod, "main") == 0
 
 
+@pytest.mark.slow
 async def test_readiness_needs_its_success_threshold(pods: Pods) -> None:
     probe = {"exec": {"command": ["true"]}, "periodSeconds": 1, "successThreshold": 6}
     await pods.create("six", [pods.container("main", "exec sleep 1000", readinessProbe=probe)])

@@ -33,6 +33,7 @@ async def test_a_crashing_container_backs_off_and_the_pod_stays_running(pods: Po
     assert restarts(pod, "other") == 0
 
 
+@pytest.mark.slow
 async def test_the_second_restart_waits_for_the_back_off_and_the_third_twice_as_long(pods: Pods) -> None:
     await pods.create("loop", [pods.container("main", "exit 1")])
     runs: dict[int, dict[str, Any]] = {}

@@ -85,6 +85,7 @@ async def test_nothing_is_restarted_while_the_pod_ends(pods: Pods) -> None:
     assert ended(last, "short")["exitCode"] in (137, 143)
 
 
+@pytest.mark.slow
 async def test_a_new_pod_of_the_same_name_after_a_forced_deletion_is_another_pod(pods: Pods) -> None:
     await pods.create("twin", [stubborn(pods, "")], volumes=VOLUMES, terminationGracePeriodSeconds=4)
     old = await pods.ready("twin")

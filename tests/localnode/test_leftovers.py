@@ -17,7 +17,7 @@ from tests.localnode.ownnode import OwnNode, alive, own_node
 
 from clusterfixtures import Cluster
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,7 +13,7 @@ from tests.localnode.ownnode import OwnNode, own_node
 from clusterfixtures import Cluster
 from prfaas.kube.resources import LEASES
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 WORK = {"volumeMounts": [{"name": "work", "mountPath": "/work"}]}
 VOLUMES = [{"name": "work", "emptyDir": {}}]
