@@ -168,3 +168,18 @@ def test_a_member_that_is_not_valid_inside_is_refused_when_it_is_looked_at() -> 
     body = JsonBody(b'{"stop":"\xff"}')
     with pytest.raises(BadRequest):
         _ = body["stop"]
+
+
+async def test_a_client_that_waits_to_be_told_is_told_to_send_its_body(pair: Fleet) -> None:
+    host, port = pair.units["d"].instance.addresses[0].split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        b"POST /v1/completions HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\n"
+        b"content-length: %d\r\nconnection: close\r\n\r\n" % len(GOOD)
+    )
+    assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 100")
+    writer.write(GOOD)
+    assert b"HTTP/1.1 200" in await asyncio.wait_for(reader.read(), 10)
+    [seen] = pair.units["d"].engine.calls()
+    assert (seen.raw, "expect" in seen.headers) == (GOOD, False)
+    writer.close()

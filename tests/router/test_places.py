@@ -157,3 +157,17 @@ async def test_only_known_paths_are_served(pair: Fleet, method: str, path: str, 
         assert answer.status == status
     if status >= 400:
         assert decode.engine.calls() == []
+
+
+async def test_an_instance_that_is_not_listed_yet_hands_off_as_its_siblings_do(fleet: Fleet) -> None:
+    await fleet.add("d", pool="pd", role="decode")
+    await fleet.add("r", pool="far", role="prefill")
+    fleet.publish()
+    new = await fleet.add("new", pool="pd", role="decode")
+    tables, router = fleet.units["d"].router.tables, new.router
+    router.tables.offer_topology(msgspec.json.encode(tables.topology), router.now())
+    router.tables.offer_control(msgspec.json.encode(tables.control), router.now())
+    assert router.tables.own is None
+    await until(lambda: all(p.usable(router.now(), router.peers.expiry_seconds) for p in router.peers))
+    _, headers, _ = await fleet.post(new, {"model": "m", "prompt": prompt(1000)})
+    assert (headers["x-prfaas-path"], headers["x-prfaas-outcome"]) == ("remote", "verified")

@@ -38,6 +38,8 @@ async def read_body(request: web.BaseRequest, limit: int, seconds: float) -> byt
         raise BadRequest(413, "request_too_large", f"the body is above the limit of {limit} bytes")
     if not request.body_exists:
         return b""
+    if request.headers.get("expect", "").lower() == "100-continue" and request.transport is not None:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
     parts: list[bytes] = []
     size = 0
     try:

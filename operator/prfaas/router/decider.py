@@ -64,8 +64,8 @@ class Decider:
         self._prefix = prefix
 
     def dialect(self) -> Dialect | None:
-        """Hand-off dialect of the own engine by the topology; None while it is not listed or not known."""
-        own = self._tables.own
+        """Hand-off dialect of the own engine by the topology; None while it is not known."""
+        own = self._tables.sibling()
         if own is None:
             return None
         try:
@@ -157,10 +157,10 @@ class Decider:
         self, ask: Ask, topology: Topology, control: Control, tried: frozenset[str], now: float
     ) -> _Seen:
         """Prefill instances that may be used now, by place."""
-        own = self._tables.own
+        own, me = self._tables.sibling(), self._tables.own
         remotes = remote_controls(control)
         cached = self._cached(ask, topology, now)
-        seen = _Seen([], {}, in_place_cached=cached.get(own.id, 0) if own else 0)
+        seen = _Seen([], {}, in_place_cached=cached.get(me.id, 0) if me else 0)
         closed = set()
         for peer in self._peers:
             instance = peer.instance

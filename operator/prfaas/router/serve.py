@@ -1,5 +1,6 @@
 """A client's generating request from its body to its last byte: decide, hand off, fall back, record."""
 
+import logging
 import time
 
 from aiohttp import web
@@ -15,6 +16,8 @@ from prfaas.router.headers import honest_id, new_id, request_headers
 from prfaas.router.legs import HandOffFailed
 from prfaas.router.record import Record
 from prfaas.router.visit import Visit, hand_off, in_place
+
+log = logging.getLogger(__name__)
 
 _REQUEST_ID = frozenset({b"x-request-id"})
 
@@ -79,6 +82,7 @@ async def _serve(router: Router, visit: Visit, call: Call) -> web.StreamResponse
             return await hand_off(router, visit, ask, plan)
         except HandOffFailed as error:
             visit.record.failures.append(error.kind)
+            log.info("request %s: hand-off to %s failed: %s", visit.record.id, plan.peer.instance.id, error)
             router.counters.hand_off_failures[plan.place.value, error.kind] += 1
             tried.add(plan.peer.instance.id)
             left = visit.left(router)

@@ -104,6 +104,17 @@ class TableStore:
         """Seconds since the control table in force arrived; None without one."""
         return now - self._control.received if self._control.table else None
 
+    def sibling(self) -> Instance | None:
+        """The own row of the topology, or one of the own pool while this instance is not listed yet.
+
+        Only where all rows of the pool are of one kind: engine, version, connector and compatibility.
+        """
+        if self.own is not None or self.topology is None:
+            return self.own
+        rows = [i for i in self.topology.instances if i.pool == self._pool]
+        kinds = {(i.engine, i.engine_version, i.connector, i.compatibility) for i in rows}
+        return rows[0] if len(kinds) == 1 else None
+
     def refusals(self) -> dict[str, str]:
         """Why the newest document of a table is not in force, by table."""
         named = {"topology": self._topology.refused, "control": self._control.refused}
