@@ -18,6 +18,7 @@ class Instance:
     cluster: str
     name: str
     uid: str
+    pool: str
     slot: int
     role: str
     revision: str
@@ -37,7 +38,7 @@ class Instance:
         return f"{self.ip}:{meta.PORT_ROUTER}"
 
     async def decisions(self) -> list[Decision]:
-        """What its router decided last, the newest ones first or last."""
+        """What its router decided last."""
         url = f"http://{self.ip}:{meta.PORT_ROUTER_ADMIN}/v1/decisions/recent?limit=1000"
         async with aiohttp.ClientSession(timeout=TIMEOUT) as session, session.get(url) as response:
             response.raise_for_status()
@@ -53,6 +54,7 @@ def instance_of(cluster: str, pod: dict[str, Any]) -> Instance:
         cluster=cluster,
         name=metadata["name"],
         uid=metadata["uid"],
+        pool=labels.get(meta.LABEL_POOL, ""),
         slot=int(labels.get(meta.LABEL_SLOT, -1)),
         role=labels.get(meta.LABEL_ROLE, ""),
         revision=labels.get(meta.LABEL_REVISION, ""),

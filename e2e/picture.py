@@ -21,11 +21,7 @@ async def picture(scene: Scene, pools: dict[str, str]) -> Picture:
         for obj in await scene.listed(kind):
             found[f"{kind} {obj['metadata']['name']}"] = _status(obj)
     for pool, cluster in pools.items():
-        current = found[next(k for k in found if k.endswith(f" {pool}"))]["revision"]
-        found[f"instances of {pool}"] = sorted(
-            (i.role, i.revision == current or i.role == "prefill", i.serving)
-            for i in await scene.instances(pool)
-        )
+        found[f"instances of {pool}"] = sorted((i.role, i.serving) for i in await scene.instances(pool))
         found[f"tables of {pool}"] = await _tables(scene, cluster, pool)
     found["objects"] = sorted(
         name for name in await scene.objects() if " Pod " not in name and " ReplicaSet " not in name
@@ -67,15 +63,16 @@ async def _tables(scene: Scene, cluster: str, pool: str) -> dict[str, Any]:
     left_out = ("generation", "uid", "topology_generation", "instances", "key_hashes")
     return {
         "instances": sorted(rows),
-        "ids": sorted(row["id"] for row in topology["instances"]) == await _ids(scene, topology),
+        "ids": sorted(row["id"] for row in topology["instances"]) == await _serving(scene, topology),
         "topology": {k: v for k, v in topology.items() if k not in left_out},
         "control": {k: v for k, v in control.items() if k not in left_out},
     }
 
 
-async def _ids(scene: Scene, topology: dict[str, Any]) -> list[str]:
+async def _serving(scene: Scene, topology: dict[str, Any]) -> list[str]:
     pools = {topology["pool"], *(remote["name"] for remote in topology.get("remotes", []))}
-    return sorted(i.uid for pool in pools for i in await scene.instances(pool) if i.serving)
+    instances = [i for pool in pools for i in await scene.instances(pool)]
+    return sorted(i.uid for i in instances if i.serving)
 
 
 def differences(one: Picture, other: Picture) -> list[str]:

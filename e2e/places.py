@@ -7,6 +7,7 @@ its API server away, losing a node, reading its audit log) is skipped there.
 """
 
 import os
+import random
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,11 +21,14 @@ from localnode import Timing
 from localworld import Site, environment, start_all, stop_all
 
 IMAGE = "localhost/prfaas:dev"
+FIRST_NETWORK = 100 + 2 * random.randrange(70)
+"""Pods have addresses in 127.N.0.0/16, another N for each cluster: chosen anew for each session, and others
+than the demo's and the tests', so that several can run on one machine."""
 NETWORKS = {
-    "east": ("127.60.0.0/17", "127.60.128.0/17"),
-    "west": ("127.70.0.0/17", "127.70.128.0/17"),
+    name: (f"127.{FIRST_NETWORK + number}.0.0/17", f"127.{FIRST_NETWORK + number}.128.0/17")
+    for number, name in enumerate(("east", "west"))
 }
-"""Pod addresses of the two nodes of each local cluster; others than the demo's, so that both can run."""
+"""Of the two nodes of each local cluster."""
 SERVICES = {"east": "10.96.0.0/16", "west": "10.97.0.0/16"}
 NODE_GRACE_SECONDS = 20
 LEASE_SECONDS = 4.0
