@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from localnode.objects import ObjectSource, PodObjects, PodTokens
 from localnode.pod import Container, Pod
 from localnode.podstatus import Addresses
 from localnode.volumes import (
+    File,
     MountError,
     changes,
     mounts,
@@ -38,21 +41,25 @@ class PodVolumes:
             tokens = await self._tokens.get(pod, token_sources(pod))
         except ApiError as error:
             raise MountError(str(error)) from error
-        for volume in volumes:
-            files = volume_files(pod, volume, self._objects, tokens, addresses)
-            if changes(volume):
-                write_volume(self._directory / volume["name"], files)
-            else:
-                (self._directory / volume["name"]).mkdir(parents=True, exist_ok=True)
-        empty = {v["name"] for v in volumes if "emptyDir" in v}
-        for container in pod.containers():
-            for name, sub_path in sub_directories(container, empty):
-                (self._directory / name / sub_path).mkdir(parents=True, exist_ok=True)
+        contents = {
+            volume["name"]: volume_files(pod, volume, self._objects, tokens, addresses)
+            for volume in volumes
+            if changes(volume)
+        }
+        empty = {v["name"] for v in volumes if not changes(v)}
+        below = {path for container in pod.containers() for path in sub_directories(container, empty)}
+        await asyncio.to_thread(self._write, contents, empty | below)
         self.made = True
 
     def mounts(self, container: Container) -> dict[str, str]:
         """Real path by mountPath."""
         return mounts(container, self._directory)
+
+    def _write(self, contents: Mapping[str, Mapping[str, File]], directories: Iterable[str]) -> None:
+        for name, files in contents.items():
+            write_volume(self._directory / name, files)
+        for name in directories:
+            (self._directory / name).mkdir(parents=True, exist_ok=True)
 
     @staticmethod
     def changing(pod: Pod) -> bool:

@@ -32,15 +32,24 @@ def start_ticks(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
-class Child:
-    """One running process, started by `spawn` or found again by `adopt`."""
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """A process that nothing watches yet."""
 
-    def __init__(self, pid: int, ticks: int, pidfd: int, on_exit: OnExit) -> None:
-        self.pid, self.ticks = pid, ticks
-        self._pidfd: int | None = pidfd
+    pid: int
+    ticks: int
+    pidfd: int
+
+
+class Child:
+    """One running process, watched by the event loop."""
+
+    def __init__(self, handle: Handle, on_exit: OnExit) -> None:
+        self.pid, self.ticks = handle.pid, handle.ticks
+        self._pidfd: int | None = handle.pidfd
         self._on_exit = on_exit
         self.ended = asyncio.Event()
-        asyncio.get_running_loop().add_reader(pidfd, self._exited)
+        asyncio.get_running_loop().add_reader(handle.pidfd, self._exited)
 
     def signal(self, number: int) -> None:
         """Signal the process itself, as a container runtime signals process 1."""
@@ -72,10 +81,11 @@ class Child:
         self._on_exit(code)
 
 
-def spawn(
-    argv: Sequence[str], *, env: Mapping[str, str], directory: Path, log: Path | None, on_exit: OnExit
-) -> Child:
-    """Start a process in a session of its own, its output appended to `log`; raises OSError."""
+def spawn(argv: Sequence[str], *, env: Mapping[str, str], directory: Path, log: Path | None) -> Handle:
+    """Start a process in a session of its own, its output appended to `log`; raises OSError.
+
+    Blocks until the program is loaded, and may be called in any thread.
+    """
     with (log or Path(os.devnull)).open("ab") as output:
         popen = subprocess.Popen(
             argv,
@@ -87,8 +97,7 @@ def spawn(
             start_new_session=True,
         )
     popen.returncode = 0  # `Child` reaps it: keep subprocess from doing so
-    pidfd = os.pidfd_open(popen.pid)
-    return Child(popen.pid, start_ticks(popen.pid) or 0, pidfd, on_exit)
+    return Handle(popen.pid, start_ticks(popen.pid) or 0, os.pidfd_open(popen.pid))
 
 
 def adopt(pid: int, ticks: int, on_exit: OnExit) -> Child | None:
@@ -100,7 +109,7 @@ def adopt(pid: int, ticks: int, on_exit: OnExit) -> Child | None:
     if start_ticks(pid) != ticks:
         os.close(pidfd)
         return None
-    return Child(pid, ticks, pidfd, on_exit)
+    return Child(Handle(pid, ticks, pidfd), on_exit)
 
 
 async def execute(
@@ -111,7 +120,7 @@ async def execute(
     Raises OSError if it cannot be started.
     """
     codes: list[int | None] = []
-    child = spawn(argv, env=env, directory=directory, log=None, on_exit=codes.append)
+    child = Child(spawn(argv, env=env, directory=directory, log=None), codes.append)
     try:
         async with asyncio.timeout(timeout):
             await child.ended.wait()

@@ -74,6 +74,14 @@ class Observed:
         """The current run if it has not ended."""
         return self.current if self.current is not None and self.current.running else None
 
+    def begin(self, run: Run) -> None:
+        """Another run has started: what was known of the one before is its own."""
+        self.previous = self.current or self.previous
+        self.current = run
+        self.waiting = None
+        self.restart = False
+        self.probes = {}
+
     @property
     def counted(self) -> Run | None:
         """The current run if the pod's initialization may rely on it."""

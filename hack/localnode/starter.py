@@ -6,6 +6,7 @@ images/image_manager.go. A container that cannot be started gets a waiting reaso
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +19,7 @@ from localnode.objects import PodObjects
 from localnode.pod import Container, Pod
 from localnode.podstatus import Addresses
 from localnode.podvolumes import PodVolumes
-from localnode.processes import MARKER, marker, spawn
+from localnode.processes import MARKER, Child, Handle, marker, spawn
 from localnode.record import Record
 from localnode.rewriting import Rewriter
 from localnode.run import Run, Waiting
@@ -66,18 +67,25 @@ class Starter:
         image = self._pull(container, record)
         launch = await self._configure(pod, container)
         run = self._new_run(container, record)
-        directory = self.directory(container)
-        (directory / "tmp").mkdir(parents=True, exist_ok=True)
-        working_directory = self._working_directory(container)
+        env = self._environment(pod, image, launch, run, self.directory(container))
         log = self._services.log_file(pod, container.name, run.restart_count)
-        log.parent.mkdir(parents=True, exist_ok=True)
-        record.env = self._environment(pod, image, launch, run, directory)
-        record.seen.previous = record.seen.current or record.seen.previous
-        record.seen.current = run
-        record.seen.waiting = None
-        record.seen.restart = False
-        record.seen.probes = {}
-        self._execute(image, launch, record, run, working_directory, log, on_exit)
+        argv = image.executable(launch.argv)
+        problem = "no command specified" if not launch.argv else f'exec: "{launch.argv[0]}": not found'
+        handle = None
+        if argv is not None:
+            try:
+                handle = await asyncio.to_thread(self._spawn, container, argv, env, log)
+            except OSError as error:
+                problem = str(error)
+        record.env = env
+        record.seen.begin(run)
+        if handle is None:
+            run.finished_at = run.started_at
+            run.exit_code, run.reason = EXIT_CANNOT_START, "StartError"
+            run.message = f"failed to start container: {problem}"
+            return
+        run.pid, run.ticks = handle.pid, handle.ticks
+        record.child = Child(handle, lambda code: on_exit(run, code))
 
     def directory(self, container: Container) -> Path:
         """Home and place for temporary files of a container; its working directory if it names none."""
@@ -174,36 +182,13 @@ class Starter:
             started_at=time.time(),
         )
 
-    def _execute(
-        self,
-        image: Image,
-        launch: Launch,
-        record: Record,
-        run: Run,
-        directory: Path,
-        log: Path,
-        on_exit: Callable[[Run, int | None], None],
-    ) -> None:
-        argv = image.executable(launch.argv)
-        problem = "no command specified" if not launch.argv else f'exec: "{launch.argv[0]}": not found'
-        if argv is not None:
-            try:
-                child = spawn(
-                    argv,
-                    env=record.env,
-                    directory=directory,
-                    log=log,
-                    on_exit=lambda code: on_exit(run, code),
-                )
-            except OSError as error:
-                problem = str(error)
-            else:
-                run.pid, run.ticks = child.pid, child.ticks
-                record.child = child
-                return
-        run.finished_at = run.started_at
-        run.exit_code, run.reason = EXIT_CANNOT_START, "StartError"
-        run.message = f"failed to start container: {problem}"
+    def _spawn(
+        self, container: Container, argv: tuple[str, ...], env: Mapping[str, str], log: Path
+    ) -> Handle:
+        """Everything that waits for the disk or the kernel, done in a thread; raises OSError."""
+        (self.directory(container) / "tmp").mkdir(parents=True, exist_ok=True)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        return spawn(argv, env=env, directory=self._working_directory(container), log=log)
 
 
 def _pull_error(container: Container) -> Waiting:

@@ -125,10 +125,10 @@ def mounts(container: Container, volumes_directory: Path) -> dict[str, str]:
     return found
 
 
-def sub_directories(container: Container, empty_dirs: set[str]) -> list[tuple[str, str]]:
-    """Volume and subPath of directories that must exist before the container starts (emptyDir only)."""
+def sub_directories(container: Container, empty_dirs: set[str]) -> list[str]:
+    """Directories below volumes that must exist before the container starts (subPath of an emptyDir)."""
     return [
-        (mount["name"], mount["subPath"])
+        f"{mount['name']}/{mount['subPath']}"
         for mount in container.spec.get("volumeMounts") or ()
         if mount.get("subPath") and mount["name"] in empty_dirs
     ]

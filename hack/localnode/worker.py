@@ -173,7 +173,8 @@ class PodWorker:
         if not self._vanished:
             self.status = self._compute(terminal=True, finished=True)
             await self._reporter.finish(dict(self.status))
-        shutil.rmtree(self._services.pod_directory(self.pod.uid), ignore_errors=True)
+        directory = self._services.pod_directory(self.pod.uid)
+        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
     def _note(self, record: Record, waiting: Waiting) -> None:
         if record.seen.waiting != waiting:
