@@ -62,9 +62,11 @@ async def start_operator(quiet_world: World, tmp_path: Path) -> AsyncIterator[Ca
     """Starts operators for one namespace; those still running at the end are stopped."""
     started: list[OperatorProcess] = []
 
-    def start(*arguments: str) -> OperatorProcess:
+    def start(*arguments: str, kubeconfig: Path | None = None) -> OperatorProcess:
         options = (f"--namespace={quiet_world.name}", f"--lease=operator/{quiet_world.name}", "--resync=5")
-        made = OperatorProcess(quiet_world.hub.kubeconfig, tmp_path / "operator.log", *options, *arguments)
+        made = OperatorProcess(
+            kubeconfig or quiet_world.hub.kubeconfig, tmp_path / "operator.log", *options, *arguments
+        )
         started.append(made)
         return made
 

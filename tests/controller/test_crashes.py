@@ -138,3 +138,24 @@ async def test_a_cluster_whose_api_server_stops_loses_nothing_and_heals(
     await world.wait_condition("MemberCluster", "there", "Reachable", "True", seconds=40)
     await eventually(lambda: world.gone("PrfaasPool", "far"), 40)
     assert await world.listed(PODS, cluster="there") == []
+
+
+async def test_an_operator_outlives_an_outage_of_the_management_cluster(
+    quiet_world: Any, start_operator: Any, eventually: Eventually
+) -> None:
+    world = quiet_world
+    if world.hub.plane is None:
+        pytest.skip("a cluster that was given cannot be stopped")
+    world.be_kubelet()
+    operator = start_operator()
+    await world.pd_pool()
+    await world.settled("PDPool", "pd")
+    world.hub.plane.stop_api_server()
+    try:
+        await eventually(lambda: not operator.leads(), 20)
+    finally:
+        await asyncio.to_thread(world.hub.plane.start_api_server)
+    await eventually(operator.leads, 40)
+    await world.patch("PDPool", "pd", spec={"instances": 3})
+    assert (await world.settled("PDPool", "pd"))["status"]["ready"] == 3
+    assert operator.process.poll() is None

@@ -1,11 +1,13 @@
-"""Counts every write of the operator in the client, below everything else, so that nothing is left out.
+"""Guards and counts every write of the operator in the client, below everything else, so that nothing is left
+out.
 
-The lease is guarded at the same place by `kube.lease.LeaseGate`. Leases are not counted, nor are reviews
-(SelfSubjectAccessReview), which are questions asked by POST.
+Leases are not counted, nor are reviews (SelfSubjectAccessReview), which are questions asked by POST and
+may be asked without the lease.
 """
 
 from prfaas.kube import resources
 from prfaas.kube.errors import ApiError
+from prfaas.kube.lease import LeaseGate
 from prfaas.kube.resources import Resource
 from prfaas.telemetry import definitions as d
 from prfaas.telemetry.metrics import Metrics
@@ -28,6 +30,15 @@ def kind_of(path: str) -> str:
         rest = rest[2:]
     plural = rest[0] if rest else ""
     return _KINDS.get(plural, plural)
+
+
+class Fence(LeaseGate):
+    """Stops writes of a process that does not hold the lease."""
+
+    def before(self, method: str, path: str) -> None:
+        """Raises LeadershipLost for a write without the lease."""
+        if is_write(method, path):
+            super().before(method, path)
 
 
 class WriteCounter:

@@ -19,7 +19,7 @@ from prfaas.controller.clusters import ClusterReconciler
 from prfaas.controller.context import Context
 from prfaas.controller.dispatch import Dispatcher, Observer
 from prfaas.controller.events import Wakeups
-from prfaas.controller.gates import WriteCounter
+from prfaas.controller.gates import Fence, WriteCounter
 from prfaas.controller.health import HealthServer
 from prfaas.controller.hub import Hub
 from prfaas.controller.keys import KINDS, POOL_KINDS, Key
@@ -36,7 +36,7 @@ from prfaas.kube.client import ApiClient
 from prfaas.kube.connection import Connection
 from prfaas.kube.errors import ApiError
 from prfaas.kube.events import EventRecorder
-from prfaas.kube.lease import LeaderElector, LeaseGate
+from prfaas.kube.lease import LeaderElector
 from prfaas.kube.queue import WorkQueue
 from prfaas.kube.transport import Gate
 from prfaas.telemetry import definitions as d
@@ -80,7 +80,7 @@ class Operator:
         self.failure: Exception | None = None
         """Why the process has to end with an error, if so."""
         self._tasks: list[asyncio.Task[None]] = []
-        self._leading = not options.elect
+        self._workers: asyncio.Task[None] | None = None
         self._stopping = False
         connection = options.connection
         self._lease_client = ApiClient(connection, user_agent=USER_AGENT)
@@ -143,7 +143,7 @@ class Operator:
             observer=Observer(self.metrics),
             on_error=lambda key, error: self._dispatcher.failed(key, error),
         )
-        context = Context(
+        self._context = context = Context(
             hub=self._hub,
             fleet=self._fleet,
             status=StatusWriter(self._hub, self._recorder, self.metrics),
@@ -177,7 +177,7 @@ class Operator:
 
     async def _stop(self) -> None:
         self._stopping = True
-        for task in reversed(self._tasks):
+        for task in [t for t in (self._workers, *reversed(self._tasks)) if t is not None]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task
@@ -187,16 +187,17 @@ class Operator:
 
     def _lead(self) -> None:
         _log.info("acting as %s", self.identity)
-        self._leading = True
         self.metrics.set(d.LEADER, 1)
-        self._spawn("workers", self._queue.run())
+        self._context.confirmed.forget("")
+        self._workers = asyncio.create_task(self._guarded("workers", self._queue.run()), name="workers")
         self._enqueue_all()
 
     def _lost(self) -> None:
+        """Another operator may act now: stop in the middle of whatever is done. Writes are fenced anyway."""
         self.metrics.set(d.LEADER, 0)
-        if self._leading and not self._stopping:
-            self._fail(StartFailed("the lease was lost; another operator may act now"))
-        self._leading = False
+        workers, self._workers = self._workers, None
+        if workers is not None:
+            workers.cancel()
 
     def _fail(self, error: Exception) -> Exception:
         self.failure = self.failure or error
@@ -204,14 +205,14 @@ class Operator:
         return error
 
     def _spawn(self, name: str, work: Awaitable[None]) -> None:
-        async def guarded() -> None:
-            try:
-                await work
-            except Exception as error:
-                _log.exception("%s failed", name)
-                self._fail(error)
+        self._tasks.append(asyncio.create_task(self._guarded(name, work), name=name))
 
-        self._tasks.append(asyncio.create_task(guarded(), name=name))
+    async def _guarded(self, name: str, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            _log.exception("%s failed", name)
+            self._fail(error)
 
     async def _resync(self) -> None:
         while True:
@@ -239,7 +240,7 @@ class Operator:
 
     def _gates(self, cluster: str) -> list[Gate]:
         counter = WriteCounter(self.metrics, cluster)
-        return [LeaseGate(self._elector), counter] if self.options.elect else [counter]
+        return [Fence(self._elector), counter] if self.options.elect else [counter]
 
     def _dead(self) -> str:
         ended = [task.get_name() for task in self._tasks if task.done()]
