@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from prfaas.controller.hub import RESOURCES
-from prfaas.kube.resources import PODS
+from prfaas.kube.resources import NAMESPACES, PODS, REPLICASETS
 
 pytestmark = pytest.mark.cluster
 Eventually = Callable[..., Any]
@@ -120,6 +120,16 @@ async def test_a_template_that_the_cluster_refuses_is_held_and_running_instances
     await world.patch("PDPool", "pd", spec={"template": {"spec": {"containers": [container]}}})
     await world.settled("PDPool", "pd")
     assert {p["metadata"]["uid"] for p in await world.listed(PODS, "pd")} == old
+
+
+async def test_a_template_that_breaks_pod_security_is_refused_before_any_pod_is_made(world: Any) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await world.clients["here"].patch(NAMESPACES, world.children, {"metadata": {"labels": labels}})
+    await world.prfaas_pool()
+    await world.wait_condition("PrfaasPool", "far", "TemplateAccepted", "False", "TemplateRefused")
+    conditions = (await world.get("PrfaasPool", "far"))["status"]["conditions"]
+    assert any("violates PodSecurity" in c["message"] for c in conditions)
+    assert await world.listed(REPLICASETS) == []
 
 
 async def test_of_two_routes_the_older_acts(world: Any, eventually: Eventually) -> None:
