@@ -14,12 +14,12 @@ class ConfigError(ValueError):
     """A setting that cannot work; the message is one line for the operator of the router."""
 
 
-def parse_address(text: str) -> Address:
-    """`host:port`, the host possibly a bracketed IPv6 address. Raises ConfigError."""
+def parse_address(text: str, *, option: str = "") -> Address:
+    """`host:port`, the host possibly a bracketed IPv6 address. Raises ConfigError, naming the option."""
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ConfigError(f"{text!r} is not host:port")
+        raise ConfigError(f"{option} {text!r} is not host:port".lstrip())
     return host, int(port)
 
 

@@ -1,0 +1,286 @@
+"""Routers and engine stand-ins as processes, as they run in pods: bytes really travel, engines really die."""
+
+import asyncio
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+import pytest
+from tests.router.conftest import prompt, until
+
+from prfaas.api.tables import (
+    CacheGroup,
+    Control,
+    CurvePoint,
+    Hardware,
+    Instance,
+    Profile,
+    RemotePool,
+    Topology,
+)
+
+PRFAAS = str(Path(sys.executable).parent / "prfaas")
+SCALE = 50
+CURVE = ((1024, 0.44), (8192, 0.72), (32768, 1.84), (131072, 7.40))
+BYTES_PER_TOKEN = 20_000
+PROFILE = Profile(
+    name="m",
+    hardware=(Hardware(name="h", prefill=tuple(CurvePoint(n, s / SCALE) for n, s in CURVE)),),
+    groups=(CacheGroup(name="f", kind="Full", bytes_per_token=BYTES_PER_TOKEN, block_tokens=16),),
+)
+UNITS = {"d": ("pd", "decode"), "l": ("pd", "prefill"), "r1": ("far", "prefill"), "r2": ("far", "prefill")}
+_numbers = itertools.count()
+
+
+@dataclass
+class Site:
+    """Processes of two pools."""
+
+    session: aiohttp.ClientSession
+    hosts: dict[str, str]
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    async def get(self, name: str, port: int, path: str) -> Any:
+        async with self.session.get(f"http://{self.hosts[name]}:{port}{path}") as answer:
+            return await answer.json(content_type=None)
+
+    async def faults(self, name: str, **change: object) -> None:
+        async with self.session.post(f"http://{self.hosts[name]}:8100/debug/faults", json=change) as answer:
+            assert answer.status == 200
+
+    async def ask(self, tokens: int, kind: int, **more: object) -> dict[str, Any]:
+        """Send one completion; its record of the router."""
+        body = {"model": "model", "prompt": prompt(tokens, kind), "max_tokens": 8, **more}
+        headers = {"x-request-id": f"q-{kind}"}
+        url = f"http://{self.hosts['d']}:8000/v1/completions"
+        async with self.session.post(url, json=body, headers=headers) as answer:
+            data = await answer.read()
+            assert answer.status == 200, data
+            assert b'"error"' not in data
+        found: list[dict[str, Any]] = []
+
+        async def recorded() -> bool:
+            records = (await self.get("d", 8001, "/v1/decisions/recent?limit=1000"))["decisions"]
+            found.extend(r for r in records if r["id"] == f"q-{kind}")
+            return bool(found)
+
+        await until(recorded, 30)
+        return found[0]
+
+
+Start = Callable[..., Any]
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Start]:
+    """Starts a site: `await start(dialect, version)`."""
+    with ExitStack() as stack:
+        sessions = []
+
+        async def begin(dialect: str, version: str) -> Site:
+            session = aiohttp.ClientSession()
+            sessions.append(session)
+            base = f"127.{140 + os.getpid() % 100}.{next(_numbers)}"
+            site = Site(session, {name: f"{base}.{i + 1}" for i, name in enumerate(UNITS)})
+            _launch(site, stack, tmp_path, dialect, version)
+            await until(lambda: _all_usable(site), 120)
+            return site
+
+        yield begin
+        for session in sessions:
+            await session.close()
+
+
+def _launch(site: Site, stack: ExitStack, directory: Path, dialect: str, version: str) -> None:
+    port = 5600 if dialect == "vllm" else 8998
+    rows = tuple(
+        Instance(
+            id=name,
+            pool=pool,
+            slot=slot,
+            addresses=(f"{site.hosts[name]}:8000",),
+            role=role,  # type: ignore[arg-type]
+            state="Ready",
+            hardware="h",
+            engine=dialect,
+            engine_version=version,
+            connector="nixl" if dialect == "vllm" else "mooncake",
+            bootstrap="" if dialect == "vllm" else f"{site.hosts[name]}:{port}",
+        )
+        for slot, (name, (pool, role)) in enumerate(UNITS.items())
+    )
+    for name, (pool, role) in UNITS.items():
+        tables, host = directory / name, site.hosts[name]
+        _write_tables(tables, pool, rows)
+        engine = ["--dialect", dialect, "--version", version, "--host", host, "--transfer-host", host]
+        engine += ["--transfer-port", str(port), "--role", role if dialect == "sglang" else "kv_both"]
+        engine += ["--curve", ",".join(f"{n}:{s}" for n, s in CURVE), "--kv-fixed-bytes", "0"]
+        engine += ["--kv-bytes-per-token", str(BYTES_PER_TOKEN), "--time-scale", str(SCALE)]
+        engine += ["--byte-scale", "1000", "--debug-faults"]
+        router = ["--kind", "PDPool" if pool == "pd" else "PrfaasPool", "--pool", pool, "--instance", name]
+        router += ["--listen", f"{host}:8000", "--admin", f"{host}:8001", "--engine", f"http://{host}:8100"]
+        router += ["--tables", str(tables), "--drain-timeout", "2s"]
+        for part, words in (("engine", engine), ("router", router)):
+            log = stack.enter_context((directory / f"{name}.{part}.log").open("wb"))
+            process = subprocess.Popen([PRFAAS, part, *words], stdout=log, stderr=log)
+            site.processes[f"{name}.{part}"] = process
+            stack.callback(_end, process)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _write_tables(directory: Path, pool: str, rows: tuple[Instance, ...]) -> None:
+    directory.mkdir()
+    mine = rows if pool == "pd" else tuple(row for row in rows if row.pool == pool)
+    topology = Topology(
+        pool=pool,
+        uid="u",
+        generation=1,
+        kind="PDPool" if pool == "pd" else "PrfaasPool",
+        instances=mine,
+        remotes=(RemotePool(name="far", profile="m"),),
+        profiles=(PROFILE,),
+    )
+    control = Control(pool=pool, uid="u", generation=1, mode="Static", tokens=8000, in_place_tokens=2000)
+    (directory / "topology.json").write_bytes(msgspec.json.encode(topology))
+    (directory / "control.json").write_bytes(msgspec.json.encode(control))
+
+
+async def _all_usable(site: Site) -> bool:
+    try:
+        report = await site.get("d", 8001, "/v1/report")
+    except (aiohttp.ClientError, json.JSONDecodeError):
+        return False
+    return bool(report["ready"]) and report["reachable"] == {"pd": 1, "far": 2}
+
+
+@pytest.mark.parametrize(
+    ("dialect", "version"),
+    [("vllm", "0.22.0"), ("vllm", "0.31.0"), ("sglang", "0.5.9")],
+    ids=["usage proves", "counters prove", "sglang"],
+)
+async def test_every_hand_off_is_verified_and_its_bytes_are_counted(
+    start: Start, dialect: str, version: str
+) -> None:
+    site: Site = await start(dialect, version)
+    lengths = [1000, 4000, 12_000, 9000, 20_000, 3000] * 4
+    await asyncio.gather(
+        *(site.ask(tokens, kind, stream=bool(kind % 2)) for kind, tokens in enumerate(lengths))
+    )
+    await until(lambda: _settled(site, len(lengths)), 30)
+    records = (await site.get("d", 8001, "/v1/decisions/recent?limit=1000"))["decisions"]
+    expected = {1000: "in-place", 3000: "local", 4000: "local"}
+    for record in records:
+        place = expected.get(record["totalTokens"], "remote")
+        if dialect == "sglang" and place == "in-place":
+            place = "local"
+        assert record["place"] == place
+        assert record.get("outcome") == (None if place == "in-place" else "verified")
+    sent = [(await site.get(n, 8100, "/debug/state?transfers=0"))["countedSentBytes"] for n in ("r1", "r2")]
+    report = await site.get("d", 8001, "/v1/report")
+    [link] = report["links"]
+    assert link["outcomes"]["verified"] == 12
+    assert sum(sent) == pytest.approx(link["bytes_predicted"], rel=0.05)
+
+
+async def _settled(site: Site, count: int) -> bool:
+    records = (await site.get("d", 8001, "/v1/decisions/recent?limit=1000"))["decisions"]
+    return len(records) == count and all(r.get("outcome") for r in records if r["place"] != "in-place")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("dialect", "version"), [("vllm", "0.22.0"), ("sglang", "0.5.9")], ids=["vllm", "sglang"]
+)
+async def test_a_cut_link_and_a_killed_engine_fail_no_request(
+    start: Start, dialect: str, version: str
+) -> None:
+    site: Site = await start(dialect, version)
+    numbers = itertools.count(1)
+
+    async def client() -> None:
+        while not done.is_set():
+            kind = next(numbers)
+            records.append(await site.ask((1000, 5000, 12_000)[kind % 3], kind, stream=bool(kind % 2)))
+
+    done, records = asyncio.Event(), list[dict[str, Any]]()
+    clients = [asyncio.create_task(client()) for _ in range(6)]
+    await until(lambda: len(records) > 12, 60)
+    for name in ("r1", "r2"):
+        await site.faults(name, transfer="cut")
+    await until(lambda: any(r.get("failures") for r in records), 60)
+    for name in ("r1", "r2"):
+        await site.faults(name, transfer="ok")
+    healed = len(records)
+    await until(lambda: any(r["place"] == "remote" for r in records[healed + 6 :]), 90)
+    site.processes["r1.engine"].send_signal(signal.SIGKILL)
+    killed = len(records)
+    await until(lambda: sum(r["place"] == "remote" for r in records[killed + 6 :]) >= 3, 90)
+    done.set()
+    await asyncio.gather(*clients)
+    assert {r["status"] for r in records} == {200}
+    late = [r for r in records[killed + 6 :] if r["place"] == "remote"]
+    assert {r["instance"] for r in late[1:]} == {"r2"}
+    report = await site.get("d", 8001, "/v1/report")
+    assert report["failed"] == 0
+    assert report["outcomes"]["recomputed"] == 0
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def resident_kib_and_maps(pid: int) -> tuple[int, str]:
+    """Resident memory of a process and the files it has mapped."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    resident = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(resident.split()[1]), Path(f"/proc/{pid}/maps").read_text()
+
+
+async def test_a_router_starts_light_and_costs_nothing_at_rest(start: Start) -> None:
+    site: Site = await start("vllm", "0.22.0")
+    pid = site.processes["r1.router"].pid
+    resident, maps = resident_kib_and_maps(pid)
+    assert resident < 80 * 1024
+    assert not [name for name in ("pydantic", "numpy", "matplotlib", "kubernetes") if f"/{name}" in maps]
+    before = cpu_seconds(pid)
+    await asyncio.sleep(2.0)
+    assert cpu_seconds(pid) - before <= 0.2
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"--listen": "nonsense"}, "--listen 'nonsense' is not host:port"),
+        ({"--listen": "203.0.113.1:1"}, "cannot listen"),
+        ({"--engine": "https://x/y"}, "--engine"),
+        ({"--tables": "/nowhere/at/all"}, "neither `kube` nor a directory"),
+        ({"--drain-timeout": "soon"}, "is not a duration"),
+    ],
+)
+def test_bad_options_end_with_status_2_and_one_clear_line(
+    change: dict[str, str], says: str, tmp_path: Path
+) -> None:
+    addresses = {"--listen": "127.0.0.1:1", "--admin": "127.0.0.1:1"}
+    options = {"--kind": "PDPool", "--pool": "p", "--instance": "i", "--tables": str(tmp_path)}
+    options |= addresses | change
+    words = [word for pair in options.items() for word in pair]
+    ended = subprocess.run([PRFAAS, "router", *words], capture_output=True, timeout=60, check=False)
+    assert ended.returncode == 2
+    assert says in ended.stderr.decode()
+    assert "Traceback" not in ended.stderr.decode()
