@@ -88,6 +88,22 @@ def test_definitions_are_kept_unless_told_otherwise() -> None:
     assert len(of_kind(rendered(), "CustomResourceDefinition")) == 5
 
 
+def test_the_operator_is_told_a_lease_that_its_role_lets_it_take() -> None:
+    objects = rendered()
+    (deployment,) = of_kind(objects, "Deployment")
+    arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"]
+    (lease,) = [a.removeprefix("--lease=") for a in arguments if a.startswith("--lease=")]
+    assert lease.split("/") == ["release-prfaas", "here"]  # NAME/NAMESPACE
+    (role,) = [r for r in of_kind(objects, "Role") if r["rules"][0]["resources"] == ["leases"]]
+    assert role["metadata"].get("namespace", "here") == "here"
+
+
+def test_keys_that_pass_through_the_temporary_directory_stay_in_memory() -> None:
+    (deployment,) = of_kind(rendered(), "Deployment")
+    (volume,) = deployment["spec"]["template"]["spec"]["volumes"]
+    assert volume["emptyDir"]["medium"] == "Memory"
+
+
 NAMESPACE = "prfaas"
 
 
