@@ -70,13 +70,14 @@ demo-stop: ## Take away what DEMO_KEEP=1 left running
 # --- what a reviewer would ask
 
 .PHONY: check
-check: venv ## Format, lint, types, layers, generated files, docs links, chart
+check: toolchain ## Format, lint, types, layers, generated files, docs links, chart
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python hack/generate.py --check
 	$(BIN)/python hack/check_links.py
+	"$$($(BIN)/python -m localclusters build | tail -1)" lint --strict --quiet charts/prfaas
 
 .PHONY: generate
 generate: venv ## Write CRDs, references and the chart's generated files again
