@@ -61,7 +61,7 @@ def test_it_settles_at_the_models_target_and_stays_there() -> None:
     aim = find_target(paper.prfaas_pd(), rate=2.6, prefill_instances=3, gain=0.4).tokens
     assert outcomes[-1].tokens == pytest.approx(aim, rel=0.08)
     settled = [o.tokens for o in outcomes[-300:]]
-    assert max(settled) < 1.08 * min(settled)
+    assert max(settled) < 1.12 * min(settled)
     assert outcomes[-1].reason is MoveReason.WITHIN_DEAD_BAND
 
 
