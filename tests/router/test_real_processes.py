@@ -39,6 +39,7 @@ PROFILE = Profile(
     groups=(CacheGroup(name="f", kind="Full", bytes_per_token=BYTES_PER_TOKEN, block_tokens=16),),
 )
 UNITS = {"d": ("pd", "decode"), "l": ("pd", "prefill"), "r1": ("far", "prefill"), "r2": ("far", "prefill")}
+_USUAL = {"vllm": "nixl", "sglang": "mooncake"}
 _numbers = itertools.count()
 
 
@@ -87,12 +88,12 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
     with ExitStack() as stack:
         sessions = []
 
-        async def begin(dialect: str, version: str) -> Site:
+        async def begin(dialect: str, version: str, connector: str = "") -> Site:
             session = aiohttp.ClientSession()
             sessions.append(session)
             base = f"127.{140 + os.getpid() % 100}.{next(_numbers)}"
             site = Site(session, {name: f"{base}.{i + 1}" for i, name in enumerate(UNITS)})
-            _launch(site, stack, tmp_path, dialect, version)
+            _launch(site, stack, tmp_path, (dialect, version, connector or _USUAL[dialect]))
             await until(lambda: _all_usable(site), 120)
             return site
 
@@ -101,8 +102,9 @@ async def start(tmp_path: Path) -> AsyncIterator[Start]:
             await session.close()
 
 
-def _launch(site: Site, stack: ExitStack, directory: Path, dialect: str, version: str) -> None:
-    port = 5600 if dialect == "vllm" else 8998
+def _launch(site: Site, stack: ExitStack, directory: Path, kind: tuple[str, str, str]) -> None:
+    dialect, version, connector = kind
+    port = 5600 if connector == "nixl" else 8998
     rows = tuple(
         Instance(
             id=name,
@@ -114,15 +116,16 @@ def _launch(site: Site, stack: ExitStack, directory: Path, dialect: str, version
             hardware="h",
             engine=dialect,
             engine_version=version,
-            connector="nixl" if dialect == "vllm" else "mooncake",
-            bootstrap="" if dialect == "vllm" else f"{site.hosts[name]}:{port}",
+            connector=connector,
+            bootstrap="" if connector == "nixl" else f"{site.hosts[name]}:{port}",
         )
         for slot, (name, (pool, role)) in enumerate(UNITS.items())
     )
     for name, (pool, role) in UNITS.items():
         tables, host = directory / name, site.hosts[name]
         _write_tables(tables, pool, rows)
-        engine = ["--dialect", dialect, "--version", version, "--host", host, "--transfer-host", host]
+        engine = ["--dialect", dialect, "--version", version, "--connector", connector]
+        engine += ["--host", host, "--transfer-host", host]
         engine += ["--transfer-port", str(port), "--role", role if dialect == "sglang" else "kv_both"]
         engine += ["--curve", ",".join(f"{n}:{s}" for n, s in CURVE), "--kv-fixed-bytes", "0"]
         engine += ["--kv-bytes-per-token", str(BYTES_PER_TOKEN), "--time-scale", str(SCALE)]
@@ -168,14 +171,19 @@ async def _all_usable(site: Site) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "version"),
-    [("vllm", "0.22.0"), ("vllm", "0.31.0"), ("sglang", "0.5.9")],
-    ids=["usage proves", "counters prove", "sglang"],
+    ("dialect", "version", "connector"),
+    [
+        ("vllm", "0.22.0", "nixl"),
+        ("vllm", "0.31.0", "nixl"),
+        ("vllm", "0.31.0", "mooncake"),
+        ("sglang", "0.5.9", "mooncake"),
+    ],
+    ids=["usage proves", "counters prove", "vllm mooncake", "sglang"],
 )
 async def test_every_hand_off_is_verified_and_its_bytes_are_counted(
-    start: Start, dialect: str, version: str
+    start: Start, dialect: str, version: str, connector: str
 ) -> None:
-    site: Site = await start(dialect, version)
+    site: Site = await start(dialect, version, connector)
     lengths = [1000, 4000, 12_000, 9000, 20_000, 3000] * 4
     await asyncio.gather(
         *(site.ask(tokens, kind, stream=bool(kind % 2)) for kind, tokens in enumerate(lengths))

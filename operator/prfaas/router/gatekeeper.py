@@ -10,6 +10,7 @@ from multidict import CIMultiDict
 from prfaas.api.meta import HEADER_BACKLOG, HEADER_KEY, HEADER_TARGET
 from prfaas.engines.calls import call_of
 from prfaas.engines.dialect import Order
+from prfaas.engines.proof import Evidence
 from prfaas.router.answer import Answer, Exchange, UpstreamError
 from prfaas.router.body import BadRequest, read_body
 from prfaas.router.core import Router
@@ -124,11 +125,17 @@ def _passed(
 ) -> web.Response:
     if work is not None:
         router.counters.gate["prefilled" if answer.status == 200 else "engine-refused"] += 1
-        dialect = router.decider.dialect()
-        series = dialect is None or dialect.facts.order is Order.SERIES
-        if series and answer.status == 200 and b'"kv_transfer_params"' in data:
+        if answer.status == 200 and _holds(router, data):
             router.unfetched.add(request.headers.get("x-request-id", ""))
     return web.Response(status=answer.status, body=data, headers=CIMultiDict(answer_headers(answer.headers)))
+
+
+def _holds(router: Router, answer: bytes) -> bool:
+    """Whether the engine holds KV for somebody after this answer, until it is read or its lease ends."""
+    dialect = router.decider.dialect()
+    if dialect is None or dialect.facts.order is Order.SERIES:
+        return b'"kv_transfer_params"' in answer
+    return dialect.facts.evidence is not Evidence.PREFILL_WAITS_FOR_TRANSFER
 
 
 def _lengths(text: str) -> tuple[int, int]:

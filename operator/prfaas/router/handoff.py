@@ -3,7 +3,7 @@ once."""
 
 import asyncio
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import orjson
 
@@ -12,6 +12,7 @@ from prfaas.engines.calls import Call
 from prfaas.engines.dialect import Dialect, Legs, Order, Overlap, Ticket
 from prfaas.engines.dialect import Peer as Bootstrap
 from prfaas.engines.edit import Edit
+from prfaas.engines.mooncake import engine_ids
 from prfaas.engines.proof import Evidence
 from prfaas.router.answer import Address, Exchange, UpstreamError
 from prfaas.router.ask import Ask
@@ -24,6 +25,8 @@ from prfaas.router.upstream import request_head
 from prfaas.router.window import Waiting, keep_judging
 
 ABORT_SECONDS = 5.0
+QUERY_SECONDS = 2.0
+MAX_QUERY_BYTES = 1 << 20
 PREFILL_TAIL_SECONDS = 5.0
 """How long after decode's end the prefill leg of a concurrent hand-off may still take to end."""
 
@@ -51,7 +54,8 @@ async def fly(router: Router, ask: Ask, plan: Plan, hand_off: HandOff, *, second
     peer.sent(router.now(), peer.curve.seconds(plan.peer_uncached_tokens) if peer.curve else 0.0)
     if not router.watch.based:
         await router.watch.refresh()
-    legs = dialect.begin(ask.call, ask.body, peer=_bootstrap(peer), entropy=secrets.randbits(192))
+    bootstrap = await _bootstrap(router, peer, dialect)
+    legs = dialect.begin(ask.call, ask.body, peer=bootstrap, entropy=secrets.randbits(192))
     if dialect.facts.overlap is not Overlap.NONE:
         hand_off.may_move()
     if dialect.facts.order is Order.SERIES:
@@ -59,11 +63,34 @@ async def fly(router: Router, ask: Ask, plan: Plan, hand_off: HandOff, *, second
     return await _concurrent(router, ask, plan, hand_off, dialect, legs, seconds)
 
 
-def _bootstrap(peer: Peer) -> Bootstrap:
+async def _bootstrap(router: Router, peer: Peer, dialect: Dialect) -> Bootstrap:
+    """Where decode dials for the transfer; from the table alone. Raises HandOffFailed."""
     host, _, port = peer.instance.bootstrap.rpartition(":")
-    if not host:
-        return Bootstrap(host=peer.address[0])
-    return Bootstrap(host=host, port=int(port) if port.isdecimal() else 0)
+    found = Bootstrap(host=host or peer.address[0], port=int(port) if port.isdecimal() else 0)
+    path = dialect.facts.paths.bootstrap_query
+    if not path:
+        return found
+    if not peer.engine_id:
+        address = (found.host.strip("[]"), found.port or dialect.facts.transfer_port)
+        peer.engine_id = await _engine_id(router, address, path)
+    return replace(found, engine_id=peer.engine_id)
+
+
+async def _engine_id(router: Router, address: Address, path: str) -> str:
+    """Ask a bootstrap server for the id of its engine (rank 0)."""
+    head = request_head("GET", path, address, (), None)
+    try:
+        answer = await router.upstream.send(address, Exchange(head), seconds=QUERY_SECONDS)
+        try:
+            known = orjson.loads(await answer.read(MAX_QUERY_BYTES))
+        finally:
+            answer.close()
+    except (UpstreamError, orjson.JSONDecodeError) as error:
+        raise HandOffFailed("bootstrap", f"the bootstrap server does not answer: {error}") from error
+    ids = engine_ids(known) if isinstance(known, dict) else {}
+    if 0 not in ids:
+        raise HandOffFailed("bootstrap", "the bootstrap server names no engine")
+    return ids[0]
 
 
 def _usage_edit(ask: Ask, dialect: Dialect) -> Edit:
@@ -130,7 +157,8 @@ async def _concurrent(
 ) -> Flight:
     if legs.decode is None:
         raise HandOffFailed("dialect", "a concurrent hand-off without a decode leg", blame=False)
-    body = ask.body.with_edit(legs.decode)
+    usage = _usage_edit(ask, dialect)
+    body = ask.body.with_edit(legs.decode.then(usage))
     prefill = router.loop.create_task(
         prefill_leg(router, ask, hand_off.peer, legs, uncached=plan.peer_uncached_tokens, seconds=seconds)
     )
@@ -149,7 +177,9 @@ async def _concurrent(
             results[1].answer.close()
         abort(router, hand_off.peer, dialect, legs)
         raise
-    return Flight(hand_off, dialect, legs, begun, None, prefill, strip_usage=False)
+    if dialect.facts.evidence is not Evidence.PREFILL_WAITS_FOR_TRANSFER:
+        hand_off.peer.fetched.append(ask.id)
+    return Flight(hand_off, dialect, legs, begun, None, prefill, strip_usage=not usage.empty)
 
 
 def _looked_at(task: asyncio.Task[Ticket]) -> None:

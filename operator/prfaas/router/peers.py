@@ -23,8 +23,8 @@ class Peer:
     """One prefill instance."""
 
     __slots__ = (
-        "_backlog_at", "_backlog_seconds", "_sent", "address", "breaker", "curve", "draining", "fetched",
-        "heard", "instance", "next_probe", "outstanding", "probing", "reachable", "remote",
+        "_backlog_at", "_backlog_seconds", "_sent", "address", "breaker", "curve", "draining", "engine_id",
+        "fetched", "heard", "instance", "next_probe", "outstanding", "probing", "reachable", "remote",
     )  # fmt: skip
 
     def __init__(self, instance: Instance, address: Address, *, remote: bool) -> None:
@@ -38,6 +38,8 @@ class Peer:
         self.heard = 0.0
         self.next_probe = 0.0
         self.probing = False
+        self.engine_id = ""
+        """What its bootstrap server calls its engine, where the dialect needs that."""
         self.outstanding = 0
         """Hand-offs to it that have not ended."""
         self.fetched: list[str] = []
@@ -71,6 +73,7 @@ class Peer:
     def dead(self) -> None:
         """It did not answer, or another instance did."""
         self.reachable = False
+        self.engine_id = ""
         self._backlog_seconds = None
         self._sent.clear()
 
