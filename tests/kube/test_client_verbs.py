@@ -218,6 +218,14 @@ async def test_raw_paths_answer_with_json_or_words(client: ApiClient) -> None:
     assert await client.request("GET", "/readyz") == "ok"
 
 
+@pytest.mark.parametrize("name", ["..", ".", "../../kube-system/secrets/x", "a/b", "a%2fb", "a?b", "a#b"])
+def test_a_name_never_leads_to_another_path(name: str) -> None:
+    with pytest.raises(ValueError, match="is no name of an object"):
+        PODS.path(namespace="team", name=name)
+    with pytest.raises(ValueError, match="is no name of an object"):
+        PODS.path(namespace=name)
+
+
 def test_a_namespaced_object_without_a_namespace_is_a_mistake() -> None:
     with pytest.raises(ValueError, match="a namespace is needed"):
         PODS.path(name="a")

@@ -162,7 +162,7 @@ async def test_an_exec_plugin_that_fails_is_an_error_with_its_words(
         await run_exec_plugin(plugin(tmp_path, body), Connection(server=SERVER), timeout_seconds=2)
 
 
-@pytest.mark.parametrize("name", ["LD_PRELOAD", "PATH", "PYTHONPATH", "ld_library_path"])
+@pytest.mark.parametrize("name", ["LD_PRELOAD", "PATH", "PYTHONPATH", "NODE_OPTIONS", "ld_library_path"])
 async def test_an_exec_plugin_may_not_change_what_its_command_runs(tmp_path: Path, name: str) -> None:
     made = plugin(tmp_path, credential({"token": "x"}), env=[{"name": name, "value": "y"}])
     with pytest.raises(KubeconfigInvalid, match="may not set the variable"):

@@ -72,11 +72,15 @@ def test_a_kubeconfig_from_a_secret_may_not_name_files(user: dict[str, Any], clu
     [
         ({"current-context": "other"}, "names context 'other', which is not among its contexts"),
         ({"current-context": "", "contexts": []}, "has 0 contexts and no current-context"),
+        ({"current-context": "", "contexts": ["main"]}, "has 0 contexts and no current-context"),
+        ({"current-context": "", "contexts": {"main": {}}}, "has 0 contexts and no current-context"),
         ({"users": []}, "names user 'u', which is not among its users"),
         ({"clusters": [{"name": "c", "cluster": {"server": "10.0.0.1"}}]}, "is not an https URL"),
+        ({"clusters": [{"name": "c", "cluster": {"server": "https://[::1"}}]}, "is not an https URL"),
         ({"users": [{"name": "u", "user": {"auth-provider": {"name": "gcp"}}}]}, "auth-provider"),
         ({"users": [{"name": "u", "user": {"client-key-data": encoded(PEM)}}]}, "only one of client cert"),
         ({"users": [{"name": "u", "user": {"client-certificate-data": "%%"}}]}, "not base64 of PEM"),
+        ({"users": [{"name": "u", "user": {"client-certificate-data": 7}}]}, "not base64 of PEM"),
         ({"users": [{"name": "u", "user": {"client-certificate-data": encoded("x")}}]}, "no PEM block"),
         ({"users": [{"name": "u", "user": {"exec": {"args": []}}}]}, "names no command"),
     ],
@@ -84,6 +88,17 @@ def test_a_kubeconfig_from_a_secret_may_not_name_files(user: dict[str, Any], clu
 def test_what_cannot_work_is_refused_with_words_that_help(change: dict[str, Any], words: str) -> None:
     with pytest.raises(KubeconfigInvalid, match=words):
         connection_of({**document(), **change})
+
+
+def test_a_password_in_the_address_is_refused_without_being_repeated() -> None:
+    with pytest.raises(KubeconfigInvalid, match="write both under users") as refused:
+        connection_of(document(cluster={"server": "https://me:pw-secret@10.0.0.1"}))
+    assert "pw-secret" not in str(refused.value)
+
+
+def test_data_wrapped_over_lines_is_read() -> None:
+    wrapped = "\n".join(encoded(PEM)[i : i + 20] for i in range(0, len(encoded(PEM)), 20))
+    assert connection_of(document(cluster={"certificate-authority-data": wrapped})).ca == PEM
 
 
 @pytest.mark.parametrize("text", ["", "just words", "- a\n- list", "a: [", "\x00", "kind: Pod"])

@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 import orjson
 
 from prfaas.kube.connection import Connection, in_cluster_connection
-from prfaas.kube.errors import Gone, error_from_status
+from prfaas.kube.errors import Gone, Malformed, error_from_status
 from prfaas.kube.kubeconfig import load_kubeconfig
 from prfaas.kube.parameters import PATCH_TYPES, PatchKind, namespace_of, selectors, typed, write_params
 from prfaas.kube.resources import Obj, Resource
@@ -112,8 +112,7 @@ class ApiClient:
     ) -> Obj:
         """One object. Raises NotFound."""
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
-        found: Obj = await self.request("GET", path)
-        return found
+        return await self._object("GET", path)
 
     async def list(
         self,
@@ -165,8 +164,10 @@ class ApiClient:
         )
         async with aclosing(lines):
             async for line in lines:
-                event = orjson.loads(line)
-                if event["type"] == "ERROR":
+                event = parse(line)
+                if not isinstance(event, dict) or not isinstance(event.get("object"), dict):
+                    raise Malformed(f"{self.connection.server}: a line of the watch is no event")
+                if event.get("type") == "ERROR":
                     raise error_from_status(event["object"])
                 yield WatchEvent(event["type"], event["object"])
 
@@ -188,8 +189,7 @@ class ApiClient:
         """
         path = resource.path(namespace=namespace_of(obj, namespace), name=name, subresource=subresource)
         params = write_params(manager=manager, dry_run=dry_run, strict=strict)
-        made: Obj = await self.request("POST", path, params=params, body=typed(obj, resource, subresource))
-        return made
+        return await self._object("POST", path, params=params, body=typed(obj, resource, subresource))
 
     async def update(
         self,
@@ -206,8 +206,7 @@ class ApiClient:
             namespace=namespace_of(obj, namespace), name=obj["metadata"]["name"], subresource=subresource
         )
         params = write_params(manager=manager, dry_run=dry_run)
-        made: Obj = await self.request("PUT", path, params=params, body=typed(obj, resource, subresource))
-        return made
+        return await self._object("PUT", path, params=params, body=typed(obj, resource, subresource))
 
     async def apply(
         self,
@@ -227,10 +226,7 @@ class ApiClient:
         )
         params = write_params(manager=manager, dry_run=dry_run, strict=strict)
         params["force"] = "true" if force else "false"
-        made: Obj = await self.request(
-            "PATCH", path, params=params, body=typed(obj, resource), content_type=APPLY
-        )
-        return made
+        return await self._object("PATCH", path, params=params, body=typed(obj, resource), content_type=APPLY)
 
     async def patch(
         self,
@@ -247,10 +243,7 @@ class ApiClient:
         """Patch an object; a `metadata.resourceVersion` in a merge patch makes it conditional (Conflict)."""
         path = resource.path(namespace=namespace, name=name, subresource=subresource)
         params = write_params(manager=manager, dry_run=dry_run)
-        made: Obj = await self.request(
-            "PATCH", path, params=params, body=body, content_type=PATCH_TYPES[kind]
-        )
-        return made
+        return await self._object("PATCH", path, params=params, body=body, content_type=PATCH_TYPES[kind])
 
     async def delete(
         self,
@@ -274,8 +267,15 @@ class ApiClient:
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
         path = resource.path(namespace=namespace, name=name)
-        answer: Obj = await self.request("DELETE", path, params=write_params(dry_run=dry_run), body=options)
-        return answer
+        return await self._object("DELETE", path, params=write_params(dry_run=dry_run), body=options)
+
+    async def _object(self, method: str, path: str, **options: Any) -> Obj:
+        """`request` for what is answered with an object. Raises ApiError, Malformed."""
+        answer = await self.request(method, path, **options)
+        if not isinstance(answer, dict) or not isinstance(answer.get("metadata"), dict | None):
+            raise Malformed(f"{self.connection.server}: the answer to {method} {path} is no object")
+        found: Obj = answer
+        return found
 
     async def _pages(
         self,
@@ -291,12 +291,15 @@ class ApiClient:
         if limit:
             params["limit"] = str(limit)
         while True:
-            page = await self.request("GET", path, params=params)
+            page = await self._object("GET", path, params=params)
+            metadata = page.get("metadata") or {}
+            if not str(page.get("kind")).endswith("List") or not metadata.get("resourceVersion"):
+                raise Malformed(f"{self.connection.server}: the answer to GET {path} is no list")
             for item in page.get("items") or ():
                 item.setdefault("apiVersion", resource.api_version)
                 item.setdefault("kind", resource.kind)
                 items.append(transform(item) if transform else item)
-            proceed = page["metadata"].get("continue")
+            proceed = metadata.get("continue")
             if not proceed:
-                return ObjectList(items, page["metadata"]["resourceVersion"])
+                return ObjectList(items, metadata["resourceVersion"])
             params["continue"] = proceed

@@ -84,6 +84,13 @@ class ServerError(ApiError):
     """5xx: the server is not able to answer properly now."""
 
 
+class Malformed(ApiError):
+    """An answer that no API server gives: something else, a proxy perhaps, answered in its place."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, reason="Malformed")
+
+
 class CredentialsFailed(ApiError):
     """Nothing was sent: the token file or the exec plugin of the connection gives no credentials."""
 

@@ -16,7 +16,10 @@ import orjson
 from prfaas.kube.connection import Connection, ExecPlugin, KubeconfigInvalid
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-_LOADER_VARIABLES = ("LD_", "DYLD_", "PYTHON", "PATH", "BASH_ENV", "ENV")
+_LOADER_VARIABLES = (
+    *("LD_", "DYLD_", "GCONV_PATH", "PATH", "BASH_ENV", "ENV", "SHELLOPTS", "PYTHON", "PERL5", "RUBY"),
+    *("NODE_OPTIONS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"),
+)
 """Environment that would change which code an allowed command runs."""
 
 
@@ -71,6 +74,8 @@ def _environment(plugin: ExecPlugin, connection: Connection, api_version: str) -
     environment = dict(os.environ)
     entries = plugin.config.get("env")
     for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict):
+            raise KubeconfigInvalid(f"exec plugin {plugin.command!r}: env is no list of name and value")
         name = str(entry.get("name") or "")
         if name.upper().startswith(_LOADER_VARIABLES):
             raise KubeconfigInvalid(f"exec plugin {plugin.command!r} may not set the variable {name}")

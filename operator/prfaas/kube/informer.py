@@ -16,7 +16,7 @@ from typing import Literal
 
 from prfaas.kube.backoff import backoff_seconds
 from prfaas.kube.client import PAGE, WATCH_SILENCE_SECONDS, ApiClient, WatchEvent
-from prfaas.kube.errors import ApiError, Gone, ServerError, TooManyRequests, Unreachable
+from prfaas.kube.errors import ApiError, Gone, Malformed, ServerError, TooManyRequests, Unreachable
 from prfaas.kube.resources import Obj, Resource, key_of, version_of
 from prfaas.kube.store import IndexFunction, Store
 
@@ -118,6 +118,10 @@ class Informer:
             except ApiError as error:
                 self._note(error, lasted=time.monotonic() - started)
                 failed = not isinstance(error, Gone)
+            except Exception as error:
+                # An object without what every object has: the copy is not current, and says so.
+                self._note(Malformed(f"{type(error).__name__}: {error}"), lasted=0.0)
+                failed = True
             if time.monotonic() - started >= QUICK_SECONDS:
                 self._failures = 0
             else:
@@ -141,11 +145,13 @@ class Informer:
     def learn(self, obj: Obj) -> None:
         """Take in the answer to one of our own writes at once, without telling handlers.
 
-        The watch's echo of it is no news then. `obj` must be one that the selectors match.
+        The watch's echo of it is no news then. `obj` must be one that the selectors match. An answer that the
+        watch has overtaken teaches nothing: what the watch has passed and not kept is gone again.
         """
         obj = self._transform(obj)
         known = self.store.get(key_of(obj))
-        if known is None or version_of(known) < version_of(obj):
+        seen = int(self._version or 0) if known is None else version_of(known)
+        if seen < version_of(obj):
             self.store.put(key_of(obj), obj)
 
     def _note(self, error: ApiError, *, lasted: float) -> None:

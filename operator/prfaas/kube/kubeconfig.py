@@ -63,9 +63,7 @@ def connection_of(
     chosen = _entry(document, "contexts", "context", name)
     cluster = _entry(document, "clusters", "cluster", chosen.get("cluster"))
     user = _entry(document, "users", "user", chosen["user"]) if chosen.get("user") else {}
-    server = str(cluster.get("server") or "")
-    if urlsplit(server).scheme not in ("https", "http") or not urlsplit(server).hostname:
-        raise KubeconfigInvalid(f"server {server!r} of the kubeconfig is not an https URL")
+    server = _server(cluster)
     if user.get("auth-provider"):
         raise KubeconfigInvalid(
             "the kubeconfig uses auth-provider, which Kubernetes removed in 1.26; use a token, a client "
@@ -92,8 +90,25 @@ def connection_of(
     )
 
 
+def _server(cluster: dict[str, Any]) -> str:
+    server = str(cluster.get("server") or "")
+    try:
+        url = urlsplit(server)
+    except ValueError:
+        url = urlsplit("")
+    if url.scheme not in ("https", "http") or not url.hostname:
+        raise KubeconfigInvalid(f"server {server!r} of the kubeconfig is not an https URL")
+    if url.username or url.password:
+        raise KubeconfigInvalid(
+            "server of the kubeconfig holds a user name or password, and addresses are shown in status: "
+            "write both under users"
+        )
+    return server
+
+
 def _only_context(document: dict[str, Any]) -> str:
-    contexts = document.get("contexts") or []
+    listed = document.get("contexts")
+    contexts = [c for c in listed if isinstance(c, dict)] if isinstance(listed, list) else []
     if len(contexts) != 1:
         raise KubeconfigInvalid(
             f"the kubeconfig has {len(contexts)} contexts and no current-context: set current-context"
@@ -115,8 +130,9 @@ def _pem(entry: dict[str, Any], field: str, base_dir: Path | None) -> str:
     data = entry.get(f"{field}-data")
     if data:
         try:
-            text = base64.b64decode(data, validate=True).decode("ascii")
-        except (binascii.Error, ValueError, TypeError) as error:
+            # Block scalars wrap long values, which decoders of other clients pass over.
+            text = base64.b64decode("".join(data.split()), validate=True).decode("ascii")
+        except (binascii.Error, ValueError, TypeError, AttributeError) as error:
             raise KubeconfigInvalid(f"{field}-data of the kubeconfig is not base64 of PEM") from error
     elif entry.get(field):
         path = _file(str(entry[field]), field, base_dir)

@@ -12,6 +12,11 @@ Obj = dict[str, Any]
 """A Kubernetes object as parsed JSON."""
 
 
+_NOT_IN_NAMES = frozenset("/%?#")
+"""What the API server allows in no object's name (apimachinery: IsValidPathSegmentName), and what ends a
+path."""
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
     """One kind at one version."""
@@ -31,8 +36,12 @@ class Resource:
     def path(self, *, namespace: str | None = None, name: str = "", subresource: str = "") -> str:
         """URL path of a collection, an object or a subresource.
 
-        Raises ValueError if a namespaced object is asked for by name without a namespace.
+        Raises ValueError if a namespaced object is asked for by name without a namespace, or if a name would
+        lead to another path.
         """
+        for segment in (namespace, name):
+            if segment in (".", "..") or set(segment or "") & _NOT_IN_NAMES:
+                raise ValueError(f"{self.kind}: {segment!r} is no name of an object")
         parts = [f"/apis/{self.group}" if self.group else "/api", self.version]
         if self.namespaced:
             if namespace:

@@ -7,6 +7,7 @@ level-triggered loop.
 
 import asyncio
 import random
+import re
 import ssl
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -34,6 +35,8 @@ MAX_THROTTLED = 4
 APPLY = "application/apply-patch+yaml"
 _CONNECT_ONLY = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
 _READS = frozenset({"GET", "HEAD"})
+_IN_URL = re.compile(r"//[^/@\s]+@")
+"""Name and password in a URL, such as a proxy's."""
 _CUT = (aiohttp.ServerDisconnectedError, aiohttp.ClientPayloadError, ConnectionResetError, BrokenPipeError)
 
 
@@ -118,7 +121,8 @@ class Transport:
         )
         headers = await self._authorized(None, self.timeout)
         self._before("GET", path)
-        started, failure, opened = time.monotonic(), None, False
+        started, opened = time.monotonic(), False
+        failure: ApiError = Unreachable("the caller gave up", cause="Cancelled")
         try:
             async with self._open().request(
                 "GET", self.connection.server + path, params=params, timeout=timeout,
@@ -144,11 +148,8 @@ class Transport:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             failure = unreachable(error, self.connection.server)
             raise failure from error
-        except asyncio.CancelledError:
-            failure = Unreachable("the caller gave up", cause="Cancelled")
-            raise
         finally:
-            if failure is not None and not opened:
+            if not opened:
                 self._after("GET", path, failure, started)
 
     async def _attempt(
@@ -261,7 +262,7 @@ def unreachable(error: Exception, server: str) -> Unreachable:
         cause, text = ("Refused", "connection refused") if refused else ("Network", text)
     elif isinstance(error, _CUT):
         cause, text = "Dropped", "the connection was cut"
-    return Unreachable(f"{server}: {text}", cause=cause)
+    return Unreachable(f"{server}: {_IN_URL.sub('//', text)}", cause=cause)
 
 
 def parse(body: bytes) -> Any:
