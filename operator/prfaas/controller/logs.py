@@ -37,5 +37,7 @@ def configure(log_format: str, level: str) -> None:
     else:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s"))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    # Five lines for each call that fails while the management cluster is away; the lease says it in one.
+    logging.getLogger("kopf._cogs.clients").setLevel(logging.CRITICAL)
     for name in _QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

@@ -8,7 +8,7 @@ events of kopf's own.
 
 import asyncio
 import datetime
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import kopf
@@ -27,6 +27,18 @@ SILENCE_SECONDS = 90.0
 """Without a byte (bookmarks come about every minute) kopf drops the connection and watches anew."""
 TOKEN_SECONDS = 300
 """How long a bearer token is used before it is read again."""
+RETRY_SECONDS = (0.5, 1.0, 2.0, 3.0)
+"""Waits between calls that fail; the last one for ever."""
+
+
+class _Persistence:
+    """Waits without an end. kopf's own grow to 21 s, in which nothing would be seen, and after nine of them
+    it takes an API server that answers 503 for a reason to end the process."""
+
+    def __iter__(self) -> Iterator[float]:
+        yield from RETRY_SECONDS
+        while True:
+            yield RETRY_SECONDS[-1]
 
 
 class Watch:
@@ -118,6 +130,7 @@ def _settings() -> kopf.OperatorSettings:
     settings.watching.server_timeout = SERVER_SECONDS
     settings.watching.inactivity_timeout = SILENCE_SECONDS
     settings.watching.reconnect_backoff = 1.0
+    settings.networking.error_backoffs = _Persistence()
     settings.queueing.exit_timeout = 0.5
     settings.queueing._batch_window = 0.0
     settings.execution.default_backoff = 1.0
