@@ -60,13 +60,14 @@ def walks() -> list[dict[str, object]]:
         for start, result in enumerate(results, start=1):
             path = [start, *[round(move.value) for move in result.conversions]]
             steps = np.sign(np.diff(path))
+            wanted = 1 + int(np.argmin(best))
             rows.append(
                 {
                     "req/s": rate,
                     "path": " ".join(f"{n}/{8 - n}" for n in path),
                     "predicted TTFT at the end": round(best[path[-1] - 1], 2),
-                    "of the best split": f"{min(best):.2f} at {1 + int(np.argmin(best))}/{7 -
-                    int(np.argmin(best))}", "overshoot": bool(len(set(steps.tolist())) > 1),
+                    "of the best split": f"{min(best):.2f} at {wanted}/{8 - wanted}",
+                    "overshoot": bool(len(set(steps.tolist())) > 1),
                 }
             )
             print(rows[-1], flush=True)
