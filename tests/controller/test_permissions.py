@@ -35,7 +35,7 @@ async def test_a_pool_is_made_and_removed_with_the_stated_permissions_alone(
     for kind, name in (("PDPool", "pd"), ("PrfaasPool", "far"), ("PrefillRoute", "route")):
         await world.settled(kind, name)
     await world.wait_condition("MemberCluster", "here", "Authorized", "True", "Granted")
-    assert await world.events("PDPool", "pd")
+    await eventually(lambda: world.events("PDPool", "pd"))
     await world.patch("PDPool", "pd", spec={"instances": 3})
     await world.settled("PDPool", "pd")
     for kind, name in (("PDPool", "pd"), ("PrfaasPool", "far")):

@@ -108,6 +108,19 @@ async def test_something_that_is_no_api_server_is_said_to_be_none(
     assert "not answered by a Kubernetes API server" in state.message
 
 
+@pytest.mark.parametrize("page", ["It works!", "[]", "{}", '{"metadata":{}}'])
+async def test_a_server_that_cannot_say_who_it_is_is_not_worked_with(
+    fleet: Fleet, member: Make, secret: Make, proxy: FaultProxy, page: str
+) -> None:
+    def nonsense(request: web.Request) -> web.Response | None:
+        return web.Response(text=page) if request.path.endswith("/kube-system") else None
+
+    proxy.rules.append(nonsense)
+    state = await fleet.ensure(member(), secret(proxy.connection))
+    assert (state.reason, state.usable) == ("Unreachable", False)
+    assert "answers with no namespace" in state.message
+
+
 @pytest.mark.parametrize("loss", ["missing", "invalid"])
 async def test_a_working_connection_outlives_its_secret(
     fleet: Fleet, member: Make, secret: Make, proxy: FaultProxy, namespace: str, loss: str

@@ -140,3 +140,20 @@ async def test_a_cluster_where_nothing_may_be_listed_never_counts_as_complete(
     assert not fleet.current("hub/west")
     assert told.caches == []
     assert fleet.store("hub/west", PODS) is None
+
+
+async def test_a_cluster_made_anew_for_another_namespace_is_not_judged_by_copies_of_the_old_one(
+    fleet: Fleet, member: Make, client: ApiClient, namespace: str, told: Told, eventually: Eventually
+) -> None:
+    await client.create(CONFIGMAPS, child("old", namespace))
+    await fleet.ensure(member("own", connection={"inCluster": {}}), None)
+    fleet.follow("hub/own")
+    await eventually(lambda: fleet.current("hub/own"))
+    moved = member("own", connection={"inCluster": {}})
+    moved["spec"]["namespace"] = "kube-public"
+    await fleet.ensure(moved, None)
+    await eventually(lambda: fleet.current("hub/own"))
+    store = fleet.store("hub/own", CONFIGMAPS)
+    assert store is not None
+    assert len(store) == 0
+    assert told.caches == [("hub/own", True), ("hub/own", False), ("hub/own", True)]

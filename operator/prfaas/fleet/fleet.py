@@ -201,7 +201,11 @@ class Fleet:
         except KubeconfigInvalid as error:
             text = f"{source.origin}: {error}."
             return await self._refuse(key, member_cluster, Refused("KubeconfigInvalid", text))
-        await member.check()
+        try:
+            await member.check()
+        except BaseException:
+            await member.close()
+            raise
         state = member.state()
         if old is not None and old.ever_connected and state.reason == "IdentityChanged":
             await member.close()
@@ -211,15 +215,31 @@ class Fleet:
         self._members[key] = member
         self._refused.pop(key, None)
         member.start()
-        for informer in self._informers.get(key, {}).values():
-            await informer.use(member.client)
+        await self._follow_with(member, moved=old is not None and old.namespace != member.namespace)
         if old is not None:
             await old.close()
         return state
 
-    async def _drop(self, key: str) -> None:
+    async def _follow_with(self, member: Member, *, moved: bool) -> None:
+        """Go on with the local copies through a new connection.
+
+        `moved`: the MemberCluster was made anew for another namespace, of which the copies say nothing.
+        """
+        informers = self._informers.get(member.key, {})
+        if not moved:
+            for informer in informers.values():
+                await informer.use(member.client)
+        elif informers:
+            await self._stop_following(member.key)
+            self.follow(member.key, informers)
+            self._tell_caches(member.key)
+
+    async def _stop_following(self, key: str) -> None:
         for informer in self._informers.pop(key, {}).values():
             await informer.stop()
+
+    async def _drop(self, key: str) -> None:
+        await self._stop_following(key)
         self._current.discard(key)
         member = self._members.pop(key, None)
         if member is not None:

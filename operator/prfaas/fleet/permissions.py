@@ -19,20 +19,20 @@ from prfaas.kube.resources import (
     Resource,
 )
 
-_WRITE = ("get", "create", "patch", "delete")
+_APPLY = ("get", "create", "patch")
 _FOLLOW = ("list", "watch")
 NEEDED: tuple[tuple[Resource, tuple[str, ...]], ...] = (
-    (REPLICASETS, (*_WRITE, *_FOLLOW)),
-    (PODS, (*_WRITE, *_FOLLOW)),
-    (CONFIGMAPS, (*_WRITE, *_FOLLOW)),
-    (SERVICES, _WRITE),
-    (SECRETS, _WRITE),
-    (SERVICEACCOUNTS, _WRITE),
-    (ROLES, _WRITE),
-    (ROLEBINDINGS, _WRITE),
+    (REPLICASETS, (*_APPLY, "delete", *_FOLLOW)),
+    (PODS, ("create", "delete", *_FOLLOW)),
+    (CONFIGMAPS, (*_APPLY, "delete", *_FOLLOW)),
+    (SERVICES, _APPLY),
+    (SECRETS, _APPLY),
+    (SERVICEACCOUNTS, _APPLY),
+    (ROLES, _APPLY),
+    (ROLEBINDINGS, _APPLY),
 )
-"""Verbs by resource in the namespace of children. A server-side apply needs create and patch; a dry run of a
-pod needs create."""
+"""Verbs by resource in the namespace of children, and no more: a server-side apply needs create and patch, a
+dry run of a pod create. What we do not delete ourselves goes with the anchor, by the garbage collector."""
 CONCURRENCY = 8
 """Questions in flight."""
 

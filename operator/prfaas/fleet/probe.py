@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from prfaas.kube.client import ApiClient
-from prfaas.kube.errors import ApiError, Forbidden, Unauthorized
+from prfaas.kube.errors import Forbidden, Malformed, Unauthorized
 
 MEMBER_MINIMUM = (1, 32)
 """Oldest Kubernetes of a member cluster: from 1.32 on an image change restarts that one sidecar alone."""
@@ -27,14 +27,17 @@ async def probe(client: ApiClient, *, timeout_seconds: float) -> Probe:
     answer = await client.request("GET", "/version", timeout=timeout_seconds)
     version = str(answer.get("gitVersion") or "") if isinstance(answer, dict) else ""
     if not version:
-        raise ApiError(f"{client.connection.server}/version is not answered by a Kubernetes API server")
+        raise Malformed(f"{client.connection.server}/version is not answered by a Kubernetes API server")
     try:
         system = await client.request("GET", "/api/v1/namespaces/kube-system", timeout=timeout_seconds)
     except Forbidden as error:
         if "system:anonymous" in error.message:
             raise Unauthorized(error.message, status=401, reason="Unauthorized") from error
         return Probe(version, "")
-    return Probe(version, str(system["metadata"]["uid"]))
+    uid = (system.get("metadata") or {}).get("uid") if isinstance(system, dict) else None
+    if not uid:
+        raise Malformed(f"{client.connection.server} answers with no namespace when asked for kube-system")
+    return Probe(version, str(uid))
 
 
 def version_too_old(version: str, minimum: tuple[int, int]) -> str:

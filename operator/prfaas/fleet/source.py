@@ -19,7 +19,11 @@ class SourceRules:
     """What the operator's configuration permits."""
 
     exec_commands: frozenset[str] = frozenset()
-    """Credential plugins that kubeconfigs may run, spelled as the kubeconfig spells them."""
+    """Credential plugins that kubeconfigs may run, spelled as the kubeconfig spells them.
+
+    Their arguments and most of their environment come from the kubeconfig: whoever may write one can send the
+    operator's own cloud identity wherever such arguments lead.
+    """
     namespaces: frozenset[str] = frozenset()
     """Other namespaces that Secrets may be taken from."""
     insecure: bool = False
