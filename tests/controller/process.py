@@ -1,5 +1,6 @@
 """The operator as a process, for tests."""
 
+import os
 import signal
 import socket
 import subprocess
@@ -16,7 +17,12 @@ class OperatorProcess:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
-        options = [f"--kubeconfig={kubeconfig}", f"--metrics=127.0.0.1:{self.port}", *arguments]
+        options = [
+            f"--kubeconfig={kubeconfig}",
+            f"--log-level={os.environ.get('PRFAAS_TEST_LOG_LEVEL', 'info')}",
+            f"--metrics=127.0.0.1:{self.port}",
+            *arguments,
+        ]
         program = "from prfaas.cli.main import main; main()"
         self.log = log
         with log.open("ab") as out:

@@ -75,7 +75,7 @@ async def test_nothing_is_written_when_nothing_changed() -> None:
 
 async def test_a_cache_that_holds_nothing_is_not_believed() -> None:
     server = Server(child(annotations={"prfaas.io/owner-kind": "PDPool"}))
-    with pytest.raises(NameTaken, match="ConfigMap c belongs to"):
+    with pytest.raises(NameTaken, match="ConfigMap c was not made by this operator"):
         await applier(server).ensure(CONFIGMAPS, child(), None)
     assert server.applied == 0
 

@@ -13,6 +13,12 @@ pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Eventually = Callable[..., Any]
 
 KILLS = 10
+CHANGES: list[dict[str, Any]] = [
+    {"instances": 5},
+    {"roles": {"manual": {"prefill": 2}}},
+    {"instances": 4},
+    {"router": {"image": "x/y:z"}},
+]
 
 
 async def test_killed_at_ten_random_moments_the_end_is_the_same(
@@ -23,12 +29,7 @@ async def test_killed_at_ten_random_moments_the_end_is_the_same(
     await world.prfaas_pool(instances=2)
     await world.pd_pool(instances=4, prefill=1)
     await world.route()
-    changes = [
-        {"instances": 5},
-        {"roles": {"manual": {"prefill": 2}}},
-        {"instances": 4},
-        {"router": {"image": "x/y:z"}},
-    ]
+    changes = list(CHANGES)
     for number in range(KILLS):
         operator = start_operator("--no-leader-election")
         await eventually(lambda operator=operator: operator.get("/livez")[0] == 200, 40, every=0.05)
@@ -56,6 +57,10 @@ async def test_killed_at_ten_random_moments_the_end_is_the_same(
         return len((await world.table("pd-topology"))["instances"]) == 6
 
     await eventually(complete)
+    await delete_all(world, eventually)
+
+
+async def delete_all(world: Any, eventually: Eventually) -> None:
     for kind, name in (("PDPool", "pd"), ("PrfaasPool", "far"), ("PrefillRoute", "route")):
         await world.delete(kind, name)
 

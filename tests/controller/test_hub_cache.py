@@ -103,3 +103,15 @@ async def test_an_event_that_comes_soon_after_the_list_is_not_missed(world: Worl
     world.hub.heard("PDPool", "ADDED", pool(8))
     await world.hub.list_all()
     assert world.hub.blind == frozenset()
+
+
+async def test_an_object_whose_last_finalizer_we_removed_is_gone_at_once_and_stays_so(world: World) -> None:
+    world.hub.heard("PDPool", "ADDED", pool(5))
+    last = pool(9)
+    last["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    world.hub.wrote("PDPool", last)
+    assert world.changes[-1] == (POOL, False)
+    world.hub.heard("PDPool", "MODIFIED", pool(7))
+    assert world.hub.get("PDPool", "ns", "chat") is None
+    world.hub.heard("PDPool", "ADDED", pool(12))
+    assert world.hub.get("PDPool", "ns", "chat") == pool(12)

@@ -60,10 +60,14 @@ async def test_children_of_another_hub_are_taken_over_only_with_the_annotation(
     await eventually(lambda: world.gone("PDPool", "pd"))
     await _move_to_another_hub(world)
     await world.pd_pool()
-    await world.wait_condition("PDPool", "pd", "Stalled", "True")
+    await world.wait_condition("PDPool", "pd", "Stalled", "True", "OwnedByAnotherHub")
     await world.patch("PDPool", "pd", metadata={"annotations": {"prfaas.io/adopt-from": "another-hub"}})
     await world.settled("PDPool", "pd")
+    await world.patch("PDPool", "pd", metadata={"annotations": {"prfaas.io/adopt-from": None}})
+    await world.patch("PDPool", "pd", spec={"gate": {"queueLimit": 7}})
+    await world.settled("PDPool", "pd")
     assert {p["metadata"]["uid"] for p in await world.listed(PODS, "pd")} == before
+    assert {i["id"] for i in (await world.table("pd-topology"))["instances"]} == before
 
 
 async def _move_to_another_hub(world: Any) -> None:

@@ -12,8 +12,7 @@ CASES: list[tuple[ApiError | None, str]] = [
     (Forbidden('pods "pd-0-check" is forbidden: violates PodSecurity "baseline": root'), "No"),
     (Forbidden('admission webhook "policy.example" denied the request: tag'), "No"),
     (Forbidden('pods "pd-0-check" is forbidden: exceeded quota: gpus, requested: gpu=8'), "Unknown"),
-    (Forbidden('pods "x" is forbidden: error looking up service account ns/sa: serviceaccount "sa" not found'),
-     "Unknown"),
+    (Forbidden('pods "x" is forbidden: error looking up service account ns/sa: not found'), "Unknown"),
     (Forbidden('pods is forbidden: User "robot" cannot create resource "pods" in API group ""'), "Unknown"),
     (ServerError('Internal error occurred: failed calling webhook "policy.example"', status=500), "Unknown"),
 ]  # fmt: skip

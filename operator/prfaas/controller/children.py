@@ -9,8 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prfaas.api.meta import FIELD_MANAGER
-from prfaas.controller.hub import is_deleting
+from prfaas.api.conditions import Reason
+from prfaas.api.meta import (
+    ANNOTATION_ADOPT_FROM,
+    ANNOTATION_HUB,
+    ANNOTATION_OWNER_KIND,
+    ANNOTATION_OWNER_NAME,
+    ANNOTATION_OWNER_NAMESPACE,
+    FIELD_MANAGER,
+)
+from prfaas.controller.hub import annotation, is_deleting
 from prfaas.kube.client import ApiClient
 from prfaas.kube.errors import NotFound
 from prfaas.kube.resources import Obj, Resource
@@ -19,10 +27,21 @@ from prfaas.render.pool import Owner
 
 
 class NameTaken(Exception):
-    """An object of that name belongs to somebody else."""
+    """An object of that name belongs to somebody else; the text says whose it is and what helps."""
 
-    def __init__(self, resource: Resource, name: str, holder: str) -> None:
-        super().__init__(f"{resource.kind} {name} belongs to {holder}")
+    def __init__(self, resource: Resource, live: Obj, owner: Owner) -> None:
+        what = f"{resource.kind} {live['metadata']['name']}"
+        hub, identity = annotation(live, ANNOTATION_HUB), owner_identity(live)
+        self.reason = Reason.NAME_TAKEN
+        if hub and identity == (owner.kind, owner.namespace, owner.name):
+            self.reason = Reason.OWNED_BY_ANOTHER_HUB
+            text = f"belongs to the management cluster {hub}. To take it over: {ANNOTATION_ADOPT_FROM}={hub}"
+        elif hub:
+            kind, namespace, name = identity
+            text = f"belongs to {kind} {namespace}/{name}. Rename one of them."
+        else:
+            text = "was not made by this operator. Remove it, or rename the pool."
+        super().__init__(f"{what} {text}")
 
 
 class StillGoing(Exception):
@@ -52,7 +71,7 @@ class Applier:
         ownership = owned_by(live, self.owner, adopt_from=self.adopt_from)
         if live is not None:
             if not ownership.may_apply:
-                raise NameTaken(resource, meta["name"], holder_of(live))
+                raise NameTaken(resource, live, self.owner)
             if is_deleting(live):
                 raise StillGoing(resource, meta["name"])
             if ownership is Ownership.OURS and covers(live, plain(desired)):
@@ -67,16 +86,13 @@ class Applier:
             return None
 
 
-def holder_of(obj: Obj) -> str:
-    """Whose an object is, in words."""
-    annotations = obj["metadata"].get("annotations") or {}
-    kind, namespace, name, hub = (
-        annotations.get(f"prfaas.io/{field}")
-        for field in ("owner-kind", "owner-namespace", "owner-name", "hub-id")
+def owner_identity(obj: Obj) -> tuple[str, str, str]:
+    """Kind, namespace and name of the pool that a child belongs to."""
+    kind, namespace, name = (
+        annotation(obj, key)
+        for key in (ANNOTATION_OWNER_KIND, ANNOTATION_OWNER_NAMESPACE, ANNOTATION_OWNER_NAME)
     )
-    if kind:
-        return f"{kind} {namespace}/{name} of the management cluster {hub}"
-    return "somebody else (it is not marked as made by this operator)"
+    return kind, namespace, name
 
 
 def plain(obj: Obj) -> Obj:

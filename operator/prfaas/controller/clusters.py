@@ -74,7 +74,6 @@ class ClusterReconciler:
                 conditions=conditions, facts=_facts(raw, state, pools), observed=_observed(conditions, state)
             ),
         )
-        self._show(key, state)
         if isinstance(cluster, Problem):
             return Wait(cluster.message)
         silent = context.silent_seconds(name, state)
@@ -158,12 +157,6 @@ class ClusterReconciler:
             if other is not None and (other["metadata"]["creationTimestamp"], key) < mine:
                 return key if namespace != raw["metadata"]["namespace"] else name
         return ""
-
-    def _show(self, key: Key, state: ClusterState | None) -> None:
-        reachable = state is not None and state.reachable
-        self.context.metrics.set(
-            d.CLUSTER_REACHABLE, float(reachable), namespace=key.namespace, cluster=key.name
-        )
 
     def _forget(self, key: Key) -> None:
         self.context.status.forget(key)

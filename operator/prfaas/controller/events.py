@@ -7,9 +7,9 @@ next periodic list.
 import time
 from dataclasses import dataclass
 
+from prfaas.controller.children import owner_identity
 from prfaas.controller.context import Context
 from prfaas.controller.keys import POOL_KINDS, Key
-from prfaas.controller.place import owner_identity
 from prfaas.controller.references import dependants, pools_on, ref, routes_of, routes_to
 from prfaas.fleet import ClusterState
 from prfaas.kube.informer import Change

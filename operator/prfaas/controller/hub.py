@@ -47,6 +47,7 @@ class Hub:
         self._on_change = on_change
         self._objects: dict[Key, Obj] = {}
         self._own_versions: dict[Key, int] = {}
+        self._let_go: dict[Key, int] = {}
         self._unseen: dict[Key, tuple[int, float]] = {}
         self._blind: set[Kind] = set()
         self.listed_at: float | None = None
@@ -81,8 +82,16 @@ class Hub:
         self._take(key, obj, ours=False)
 
     def wrote(self, kind: Kind, obj: Obj) -> None:
-        """Take in the answer to one of our own writes; its echo on the watch is no news."""
+        """Take in the answer to one of our own writes; its echo on the watch is no news.
+
+        An object that is being deleted and whose last finalizer we removed is gone with that answer.
+        """
         key = _key(kind, obj)
+        if is_deleting(obj) and not finalizers_of(obj):
+            self._let_go[key] = version_of(obj)
+            if key in self._objects:
+                self._forget(key)
+            return
         self._own_versions[key] = version_of(obj)
         self._take(key, obj, ours=True)
 
@@ -103,6 +112,7 @@ class Hub:
             ]
             for key in gone:
                 self._forget(key)
+            self._let_go = {k: v for k, v in self._let_go.items() if k.kind != kind or v > version}
         first, self.listed_at = self.listed_at is None, time.monotonic()
         if first:
             self._unseen.clear()
@@ -126,7 +136,7 @@ class Hub:
 
     def _take(self, key: Key, obj: Obj, *, ours: bool) -> None:
         known = self._objects.get(key)
-        if known is not None and version_of(known) >= version_of(obj):
+        if version_of(obj) <= max(version_of(known) if known else -1, self._let_go.get(key, -1)):
             return
         self._objects[key] = obj
         if not ours and self._own_versions.get(key) != version_of(obj):

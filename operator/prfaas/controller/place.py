@@ -7,13 +7,10 @@ from dataclasses import dataclass, field
 from prfaas.api.meta import (
     ANNOTATION_ADOPT_FROM,
     ANNOTATION_HUB,
-    ANNOTATION_OWNER_KIND,
-    ANNOTATION_OWNER_NAME,
-    ANNOTATION_OWNER_NAMESPACE,
     LABEL_PART,
     PART_SLOT,
 )
-from prfaas.controller.children import Applier
+from prfaas.controller.children import Applier, owner_identity
 from prfaas.controller.context import Context
 from prfaas.controller.hub import annotation
 from prfaas.controller.references import ref
@@ -74,13 +71,19 @@ class Place:
         return Applier(client, self.owner, self.adopt_from)
 
     def children(self) -> Children:
-        """What the caches hold of the pool's children."""
-        config_maps = {o["metadata"]["name"]: o for o in self._owned(CONFIGMAPS)}
-        return Children(
-            replica_sets=[o for o in self._owned(REPLICASETS) if _part(o) == PART_SLOT],
-            pods=[o for o in self._owned(PODS) if _part(o) == PART_SLOT],
-            config_maps=config_maps,
-        )
+        """What the caches hold of the pool's children.
+
+        Pods that were taken over keep the words of the hub that made them; their ReplicaSet says that they
+        are ours.
+        """
+        sets = [o for o in self._mine(REPLICASETS) if _part(o) == PART_SLOT]
+        slots = {o["metadata"]["uid"] for o in sets}
+        pods = [
+            o
+            for o in self._named(PODS)
+            if _part(o) == PART_SLOT and (self._ours(o) or not slots.isdisjoint(_owner_uids(o)))
+        ]
+        return Children(sets, pods, {o["metadata"]["name"]: o for o in self._mine(CONFIGMAPS)})
 
     def learn(self, resource: Resource, obj: Obj) -> None:
         """Show the answer to one of our writes to the cache."""
@@ -88,13 +91,17 @@ class Place:
         if informer is not None:
             informer.learn(obj)
 
-    def _owned(self, resource: Resource) -> Iterator[Obj]:
+    def _named(self, resource: Resource) -> Iterator[Obj]:
+        """Objects that name a pool like this one as their owner, of whatever hub."""
         store = self.context.fleet.store(self.cluster, resource)
         wanted = (self.owner.kind, self.owner.namespace, self.owner.name)
-        hubs = {self.owner.hub_id, self.adopt_from}
-        for obj in () if store is None else store.values():
-            if owner_identity(obj) == wanted and annotation(obj, ANNOTATION_HUB) in hubs:
-                yield obj
+        return (obj for obj in (() if store is None else store.values()) if owner_identity(obj) == wanted)
+
+    def _ours(self, obj: Obj) -> bool:
+        return annotation(obj, ANNOTATION_HUB) in (self.owner.hub_id, self.adopt_from)
+
+    def _mine(self, resource: Resource) -> list[Obj]:
+        return [obj for obj in self._named(resource) if self._ours(obj)]
 
 
 def place_of(context: Context, raw: Obj) -> Place:
@@ -111,13 +118,8 @@ def place_of(context: Context, raw: Obj) -> Place:
     return Place(context, owner, cluster, annotation(raw, ANNOTATION_ADOPT_FROM))
 
 
-def owner_identity(obj: Obj) -> tuple[str, str, str]:
-    """Kind, namespace and name of the pool that a child belongs to."""
-    kind, namespace, name = (
-        annotation(obj, key)
-        for key in (ANNOTATION_OWNER_KIND, ANNOTATION_OWNER_NAMESPACE, ANNOTATION_OWNER_NAME)
-    )
-    return kind, namespace, name
+def _owner_uids(obj: Obj) -> set[str]:
+    return {reference["uid"] for reference in obj["metadata"].get("ownerReferences") or ()}
 
 
 def _part(obj: Obj) -> str:

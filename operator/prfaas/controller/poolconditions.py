@@ -15,7 +15,7 @@ from prfaas.controller.conditions import Condition, find, reason_of
 from prfaas.controller.context import UNREACHABLE_SECONDS
 from prfaas.controller.resolve import Problem
 from prfaas.controller.template import NOT_CHECKED, Verdict
-from prfaas.policy.slots import Hold, Plan, Role, RoleWanted, Slot
+from prfaas.policy.slots import Hold, Plan, Role, RoleWanted, Slot, Why
 
 SETTLE_SECONDS = 10.0
 """How long instances may be missing before conditions say so, if nothing was missing before."""
@@ -201,7 +201,7 @@ def _roles_settled(facts: Facts) -> Condition:
     type_, holds = ConditionType.ROLES_SETTLED, facts.plan.holds
     if Hold.PAUSED in holds:
         return Condition.of(type_, False, Reason.ROLLOUT_PAUSED, "rollout.paused holds role changes back.")
-    changing = [a for a in facts.plan.actions if getattr(a, "why", "") == "RoleChange"]
+    changing = [action for action in facts.plan.actions if action.why is Why.ROLE_CHANGE]
     if changing or Hold.ONE_CONVERSION in holds:
         return Condition.of(type_, False, Reason.CONVERTING, "An instance is changing its role.")
     pending = _pending_roles(facts)

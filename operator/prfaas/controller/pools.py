@@ -95,7 +95,7 @@ class PoolReconciler:
             findings.known = True
             await self._work_on_slots(place, client, resolved, findings, anchor_uid)
         except NameTaken as taken:
-            findings.problem = Problem(Reason.NAME_TAKEN, f"{taken}. Rename one of them.", stalled=True)
+            findings.problem = Problem(taken.reason, str(taken), stalled=True)
         except StillGoing as going:
             findings.retry = str(going)
         except (Forbidden, Invalid) as error:

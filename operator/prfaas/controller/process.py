@@ -11,7 +11,6 @@ import logging
 import os
 import secrets
 import socket
-import time
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
@@ -27,6 +26,7 @@ from prfaas.controller.pools import PoolReconciler
 from prfaas.controller.profiles import ProfileReconciler
 from prfaas.controller.resolve import Settings
 from prfaas.controller.routes import RouteReconciler
+from prfaas.controller.selfcheck import blindness, refresh_ages
 from prfaas.controller.status import StatusWriter
 from prfaas.controller.tables import TablesReconciler
 from prfaas.controller.watch import Watch
@@ -82,8 +82,7 @@ class Operator:
         self._tasks: list[asyncio.Task[None]] = []
         self._workers: asyncio.Task[None] | None = None
         self._stopping = False
-        connection = options.connection
-        self._lease_client = ApiClient(connection, user_agent=USER_AGENT)
+        self._lease_client = ApiClient(options.connection, user_agent=USER_AGENT)
         self._elector = LeaderElector(
             self._lease_client,
             name=options.lease_name,
@@ -92,7 +91,7 @@ class Operator:
             on_started=lambda _: self._lead(),
             on_stopped=self._lost,
         )
-        self._client = ApiClient(connection, user_agent=USER_AGENT)
+        self._client = ApiClient(options.connection, user_agent=USER_AGENT)
         self._client.gates[:] = self._gates("hub")
         self._hub = Hub(
             self._client, namespaces=options.namespaces, metrics=self.metrics, on_change=self._hub_changed
@@ -106,15 +105,9 @@ class Operator:
             gates=self._gates,
             user_agent=USER_AGENT,
         )
-        self._health = HealthServer(
-            options.metrics_address,
-            alive=[self._dead],
-            ready=[self._dead, self._unseeing],
-            metrics=self.metrics,
-            refresh=self._refresh,
-        )
+        self._health = self._serve_health()
         self._watch = Watch(
-            connection,
+            options.connection,
             namespaces=options.namespaces,
             start=self._start,
             stop=self._stop,
@@ -133,6 +126,16 @@ class Operator:
             await self._health.stop()
         if self.failure is not None:
             raise self.failure
+
+    def _serve_health(self) -> HealthServer:
+        resync = self.options.resync_seconds
+        return HealthServer(
+            self.options.metrics_address,
+            alive=[self._dead],
+            ready=[self._dead, lambda: blindness(self._hub, resync_seconds=resync)],
+            metrics=self.metrics,
+            refresh=lambda: refresh_ages(self.metrics, self._hub, self._fleet),
+        )
 
     async def _start(self) -> None:
         hub_id = await self._meet_hub()
@@ -245,28 +248,6 @@ class Operator:
     def _dead(self) -> str:
         ended = [task.get_name() for task in self._tasks if task.done()]
         return f"ended: {', '.join(ended)}" if ended and not self._stopping else ""
-
-    def _unseeing(self) -> str:
-        listed = self._hub.listed_at
-        if listed is None:
-            return "the management cluster has not been listed yet"
-        age = time.monotonic() - listed
-        if age > 3 * self.options.resync_seconds:
-            return f"the management cluster was last listed {age:.0f} s ago"
-        if self._hub.blind:
-            return f"the watch of {', '.join(sorted(self._hub.blind))} has missed changes"
-        return ""
-
-    def _refresh(self) -> None:
-        now = time.monotonic()
-        if self._hub.listed_at is not None:
-            self.metrics.set(d.WATCH_AGE, now - self._hub.listed_at)
-        for state in self._fleet.states():
-            namespace, _, name = state.key.partition("/")
-            self.metrics.set(d.CLUSTER_REACHABLE, float(state.reachable), namespace=namespace, cluster=name)
-            if state.last_contact > float("-inf"):
-                age = now - state.last_contact
-                self.metrics.set(d.CLUSTER_CONTACT_AGE, age, namespace=namespace, cluster=name)
 
 
 def _dispatcher(context: Context, metrics: Metrics) -> Dispatcher:

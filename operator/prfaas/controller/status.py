@@ -106,7 +106,8 @@ class StatusWriter:
     def _announce(self, kind: Kind, obj: Obj, change: Transition) -> None:
         lasting = change.type in (ConditionType.READY, ConditionType.STALLED)
         first = change.before is None and (not lasting or change.after == "Unknown")
-        if first or change.type == ConditionType.RECONCILING:
+        dropped = change.after is None and change.type != ConditionType.STALLED
+        if first or dropped or change.type == ConditionType.RECONCILING:
             return
         message = f"{change.type} is now {change.after or 'gone'}: {change.message}".rstrip(": ")
         if change.after is None:
