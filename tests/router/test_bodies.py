@@ -6,7 +6,7 @@ import json
 import zlib
 
 import pytest
-from tests.router.conftest import Fleet, prompt
+from tests.router.conftest import Fleet, prompt, until
 
 from prfaas.engines.edit import Edit
 from prfaas.router.body import BadRequest, JsonBody
@@ -183,3 +183,39 @@ async def test_a_client_that_waits_to_be_told_is_told_to_send_its_body(pair: Fle
     [seen] = pair.units["d"].engine.calls()
     assert (seen.raw, "expect" in seen.headers) == (GOOD, False)
     writer.close()
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"transfer-encoding: chunked\r\n\r\nzz\r\n",
+        b"transfer-encoding: chunked\r\n\r\n5\r\nhelloXX",
+        b"transfer-encoding: chunked\r\ncontent-length: 5\r\n\r\nhello",
+        b"content-length: -1\r\n\r\n",
+        b"content-length: 5\r\ncontent-length: 6\r\n\r\nhello!",
+        b"x" * 40_000 + b": y\r\n\r\n",
+        b"bad header\r\n\r\n",
+    ],
+    ids=["no size", "bad chunk", "both", "negative", "two lengths", "huge header", "no colon"],
+)
+async def test_broken_http_is_a_400_and_reaches_no_engine(pair: Fleet, sent: bytes) -> None:
+    host, port = pair.units["d"].instance.addresses[0].split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\n" + sent)
+    line = await asyncio.wait_for(reader.readline(), 10)
+    assert line.split()[1] in (b"400", b"431"), line
+    writer.close()
+    assert pair.units["d"].engine.calls() == []
+
+
+async def test_a_client_that_leaves_in_its_body_leaves_nothing_behind(pair: Fleet) -> None:
+    decode = pair.units["d"]
+    host, port = decode.instance.addresses[0].split(":")
+    for head in (b"content-length: 100\r\n\r\n{", b"transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n"):
+        _, writer = await asyncio.open_connection(host, int(port))
+        writer.write(b"POST /v1/completions HTTP/1.1\r\nhost: x\r\n" + head)
+        await until(lambda: decode.router.counters.streams == 1)
+        writer.transport.abort()
+        await until(lambda: decode.router.counters.streams == 0)
+    assert decode.engine.calls() == []
+    assert decode.router.counters.failed == 0

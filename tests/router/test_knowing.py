@@ -48,7 +48,7 @@ def test_a_long_text_is_sampled_and_comes_out_as_the_whole() -> None:
     whole, short = features(sample), features(sample[:16_000])
     assert sum(whole[:6]) == pytest.approx(len(sample), rel=0.05)
     for a, b in zip(whole[:6], short[:6], strict=True):
-        assert a / len(sample) == pytest.approx(b / 16_000, abs=0.02)
+        assert a / len(sample) == pytest.approx(b / 16_000, abs=0.05)
 
 
 def test_an_inline_image_counts_as_tokens_not_as_text() -> None:

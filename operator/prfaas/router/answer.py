@@ -37,6 +37,9 @@ class Source(Protocol):
     def resume(self) -> None:
         """Read on after back-pressure."""
 
+    def relax(self) -> None:
+        """From now on only silence is bounded."""
+
     def abort(self) -> None:
         """Cut the connection."""
 
@@ -101,6 +104,12 @@ class Answer:
                 raise UpstreamError("too-large", address, f"answer above {limit} bytes", started=True)
             parts.append(data)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def relax(self) -> None:
+        """The deadline of the whole answer is met as far as it matters: from now on only silence is
+        bounded."""
+        if self._connection is not None:
+            self._connection.relax()
 
     def close(self) -> None:
         """Give up the rest of the answer: the connection is cut unless the answer is complete. Idempotent."""

@@ -35,11 +35,22 @@ class BadRequest(Exception):
 async def read_body(request: web.BaseRequest, limit: int, seconds: float) -> bytes:
     """The whole body, unpacked; counted while it is read, whatever Content-Length says. Raises BadRequest."""
     if (request.content_length or 0) > limit:
-        raise BadRequest(413, "request_too_large", f"the body is above the limit of {limit} bytes")
+        raise _too_large(limit)
     if not request.body_exists:
         return b""
     if request.headers.get("expect", "").lower() == "100-continue" and request.transport is not None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+    if request.content.is_eof():
+        raw = request.content.read_nowait()
+        if len(raw) > limit:
+            raise _too_large(limit)
+    else:
+        raw = await _read(request, limit, seconds)
+    encoding = request.headers.get("content-encoding", "").strip().lower()
+    return _unpack(raw, encoding, limit) if encoding not in ("", "identity") else raw
+
+
+async def _read(request: web.BaseRequest, limit: int, seconds: float) -> bytes:
     parts: list[bytes] = []
     size = 0
     try:
@@ -47,17 +58,17 @@ async def read_body(request: web.BaseRequest, limit: int, seconds: float) -> byt
             while data := await request.content.readany():
                 size += len(data)
                 if size > limit:
-                    raise BadRequest(
-                        413, "request_too_large", f"the body is above the limit of {limit} bytes"
-                    )
+                    raise _too_large(limit)
                 parts.append(data)
     except TimeoutError:
         raise BadRequest(408, "request_timeout", f"the body did not arrive within {seconds:g} s") from None
     except web.PayloadAccessError as error:
         raise BadRequest(400, "invalid_body", f"the body cannot be read: {error}") from None
-    raw = parts[0] if len(parts) == 1 else b"".join(parts)
-    encoding = request.headers.get("content-encoding", "").strip().lower()
-    return _unpack(raw, encoding, limit) if encoding not in ("", "identity") else raw
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _too_large(limit: int) -> BadRequest:
+    return BadRequest(413, "request_too_large", f"the body is above the limit of {limit} bytes")
 
 
 def _unpack(raw: bytes, encoding: str, limit: int) -> bytes:

@@ -36,20 +36,24 @@ class Connection(asyncio.Protocol):
         self._heard = 0.0
         self._paused = False
         self._sized = False
+        self._whole = False
         self.lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
-    async def exchange(self, exchange: Exchange, head_deadline: float, stall_seconds: float) -> Answer:
-        """Send and wait for the head of the answer."""
+    async def exchange(
+        self, exchange: Exchange, deadline: float, stall_seconds: float, *, whole: bool = False
+    ) -> Answer:
+        """Send and wait for the head of the answer; `whole`: the deadline holds until its end or `relax`."""
         assert self._transport is not None
         self._parser = httptools.HttpResponseParser(self)
-        self._answer = Answer(self)
+        answer = self._answer = Answer(self)
         self._sized = False
         self._stall_seconds = stall_seconds
+        self._whole = whole
         self._head = self._loop.create_future()
-        self._timer = self._loop.call_at(head_deadline, self._head_late)
+        self._timer = self._loop.call_at(deadline, self._late)
         if exchange.body:
             self._transport.writelines((exchange.head, exchange.body))
         else:
@@ -57,7 +61,8 @@ class Connection(asyncio.Protocol):
         try:
             return await self._head
         except asyncio.CancelledError:
-            self.abort()
+            if self._answer is answer:
+                self.abort()
             raise
 
     # Parser callbacks, named by httptools.
@@ -77,7 +82,8 @@ class Connection(asyncio.Protocol):
             self._answer.headers.clear()
             return
         self._answer.status = status
-        self._arm_stall()
+        if not self._whole:
+            self.relax()
         if self._head is not None and not self._head.done():
             self._head.set_result(self._answer)
 
@@ -156,11 +162,12 @@ class Connection(asyncio.Protocol):
         else:
             answer.fail(error)
 
-    def _head_late(self) -> None:
+    def _late(self) -> None:
         self._fail("timeout", "no answer within its deadline")
         self.abort()
 
-    def _arm_stall(self) -> None:
+    def relax(self) -> None:
+        """From now on only silence is bounded."""
         self._cancel_timer()
         if self._stall_seconds > 0:
             self._heard = self._loop.time()

@@ -1,7 +1,6 @@
 """Sending one leg of a hand-off and judging its answer. Everything here happens before the client gets a
 byte."""
 
-import asyncio
 from dataclasses import dataclass
 
 from prfaas.api.meta import HEADER_BACKLOG, HEADER_KEY, HEADER_TARGET
@@ -62,14 +61,10 @@ async def prefill_leg(
     seconds = min(seconds, limits.prefill_leg_seconds)
     answer: Answer | None = None
     try:
-        async with asyncio.timeout(seconds):
-            answer = await _send_prefill(router, ask, peer, legs, uncached=uncached, seconds=seconds)
-            now = router.now()
-            peer.alive(now, backlog_said(answer))
-            refused = answer.header(HEADER_REFUSED.encode())
-            data = await answer.read(limits.answer_bytes)
-    except TimeoutError:
-        raise HandOffFailed("timeout", f"prefill leg not done within {seconds:g} s") from None
+        answer = await _send_prefill(router, ask, peer, legs, uncached=uncached, seconds=seconds)
+        peer.alive(router.now(), backlog_said(answer))
+        refused = answer.header(HEADER_REFUSED.encode())
+        data = await answer.read(limits.answer_bytes)
     except UpstreamError as error:
         if error.kind in ("connect", "reset"):
             peer.dead()
@@ -94,7 +89,7 @@ async def _send_prefill(
         extra[HEADER_KEY] = key.decode("latin-1")
     body = ask.body.with_edit(legs.prefill)
     head = request_head("POST", ask.target, peer.address, leg_headers(ask, extra), len(body))
-    return await router.upstream.send(peer.address, Exchange(head, body), seconds=seconds)
+    return await router.upstream.send(peer.address, Exchange(head, body), seconds=seconds, whole=True)
 
 
 def _refusal(peer: Peer, status: int, refused: bytes | None) -> HandOffFailed:
@@ -140,17 +135,17 @@ async def decode_leg(router: Router, ask: Ask, legs: Legs, body: bytes, *, secon
     limit = min(seconds, limits.decode_leg_seconds if ask.stream else limits.request_seconds)
     answer: Answer | None = None
     try:
-        async with asyncio.timeout(limit):
-            answer = await router.upstream.send(
-                address, Exchange(head, body), seconds=limit, stall_seconds=limits.stall_seconds
-            )
-            whole = not is_stream(answer)
-            first = await (answer.read(limits.answer_bytes) if whole else answer.chunk())
+        answer = await router.upstream.send(
+            address, Exchange(head, body), seconds=limit, stall_seconds=limits.stall_seconds, whole=True
+        )
+        whole = not is_stream(answer)
+        first = await (answer.read(limits.answer_bytes) if whole else answer.chunk())
+        answer.relax()
         _check_decode(answer.status, first, whole=whole)
     except BaseException as error:
         if answer is not None:
             answer.close()
-        raise _decode_failure(router, error, limit) from error
+        raise _decode_failure(router, error) from error
     return Begun(answer, first, whole)
 
 
@@ -160,13 +155,11 @@ def is_stream(answer: Answer) -> bool:
     return kind.startswith(b"text/event-stream")
 
 
-def _decode_failure(router: Router, error: BaseException, limit: float) -> BaseException:
-    if isinstance(error, TimeoutError):
-        return HandOffFailed("decode-timeout", f"no first byte from decode within {limit:g} s")
+def _decode_failure(router: Router, error: BaseException) -> BaseException:
     if isinstance(error, UpstreamError):
         if error.kind == "connect":
             router.engine.failed()
-        return HandOffFailed(f"decode-{error.kind}", str(error), blame=False)
+        return HandOffFailed(f"decode-{error.kind}", str(error), blame=error.kind == "timeout")
     return error
 
 

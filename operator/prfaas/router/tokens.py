@@ -8,15 +8,27 @@ least squares on the relative error, starting from weights of common English and
 import re
 from typing import Final
 
-SAMPLE_BYTES = 16 * 1024
+SAMPLE_BYTES = (2 * 1024, 16 * 1024)
+"""Least and most bytes that are looked at: a sixteenth of the prompt in between."""
 _SLICES = 16
 MAX_MODELS = 64
 """Models learned separately; further ones share one set of weights."""
 
-_LETTERS: Final = bytes(range(65, 91)) + bytes(range(97, 123))
-_DIGITS: Final = bytes(range(48, 58))
-_SPACES: Final = b" \t"
-_HIGH: Final = bytes(range(128, 256))
+_LETTER, _DIGIT, _SPACE, _HIGH, _REST = b"LDSHR"
+
+
+def _class_of(byte: int) -> int:
+    if 65 <= byte <= 90 or 97 <= byte <= 122:
+        return _LETTER
+    if 48 <= byte <= 57:
+        return _DIGIT
+    if byte in (9, 32):
+        return _SPACE
+    return _HIGH if byte >= 128 else _REST
+
+
+_CLASSES: Final = bytes(_class_of(byte) for byte in range(256))
+"""Class of each byte: one translation and five counts are four times faster than deleting class by class."""
 _IMAGE = re.compile(rb'data:image/[^"]*')
 ALWAYS, RARELY, CLOSE = 200, 16, 0.03
 """Every count is learned from at first; later, where the estimate was within 3 %, one in sixteen: learning
@@ -40,18 +52,15 @@ def features(text: bytes, messages: int = 0) -> Features:
         text, images = _IMAGE.subn(b"", text)
     size = len(text)
     sample = text
-    if size > SAMPLE_BYTES:
-        step, piece = size // _SLICES, SAMPLE_BYTES // _SLICES
+    wanted = min(max(size // 16, SAMPLE_BYTES[0]), SAMPLE_BYTES[1])
+    if size > wanted:
+        step, piece = size // _SLICES, wanted // _SLICES
         sample = b"".join(text[i * step : i * step + piece] for i in range(_SLICES))
     scale = size / len(sample) if sample else 0.0
     newlines = sample.count(b"\\n")
-    rest = len(sample)
-    counts = []
-    for kind in (_LETTERS, _DIGITS, _SPACES, _HIGH):
-        count = len(sample) - len(sample.translate(None, kind))
-        rest -= count
-        counts.append(count)
-    letters, digits, spaces, high = counts
+    mapped = sample.translate(_CLASSES)
+    letters, digits, spaces, high = (mapped.count(c) for c in (_LETTER, _DIGIT, _SPACE, _HIGH))
+    rest = len(sample) - letters - digits - spaces - high
     classes = (letters - newlines, digits, spaces, newlines, high, rest - newlines)
     return (*(scale * max(0, c) for c in classes), float(messages), 1.0 + images * IMAGE_TOKENS / _PRIOR[-1])
 

@@ -39,23 +39,30 @@ class Upstream:
         self._closed = False
 
     async def send(
-        self, address: Address, exchange: Exchange, *, seconds: float, stall_seconds: float = 0.0
+        self,
+        address: Address,
+        exchange: Exchange,
+        *,
+        seconds: float,
+        stall_seconds: float = 0.0,
+        whole: bool = False,
     ) -> Answer:
         """Send one request; the answer comes back when its head is there.
 
         `seconds` bounds connecting, sending and the head; `stall_seconds` every silence after it (0: none).
+        With `whole`, `seconds` bounds the body too, unless the caller relaxes the answer.
         Raises UpstreamError. A kept connection that was closed before the first byte is replaced once.
         """
         deadline = self.loop.time() + seconds
         connection = self._take(address)
         if connection is not None:
             try:
-                return await connection.exchange(exchange, deadline, stall_seconds)
+                return await connection.exchange(exchange, deadline, stall_seconds, whole=whole)
             except UpstreamError as error:
                 if error.kind != "reset" or error.started:
                     raise
         fresh = await self._connect(address, deadline)
-        return await fresh.exchange(exchange, deadline, stall_seconds)
+        return await fresh.exchange(exchange, deadline, stall_seconds, whole=whole)
 
     async def _connect(self, address: Address, deadline: float) -> Connection:
         limit = min(deadline, self.loop.time() + self._connect_seconds)
