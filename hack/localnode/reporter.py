@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 from localnode.pod import Pod
@@ -17,6 +18,9 @@ from prfaas.kube.resources import PODS
 
 RETRY_SECONDS = (0.5, 5.0)
 """First and longest pause after a failed request."""
+
+_OURS = ("Ready", "ContainersReady")
+"""Conditions that only the node may write."""
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +42,13 @@ class Reporter:
         self._next = status
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._send_all())
+
+    def seen(self, status: Mapping[str, Any]) -> None:
+        """The API server has this status: let ours be sent again if somebody wrote over it, as the node
+        lifecycle controller does while a node is silent (needsReconcile; HandlePodReconcile in kubelet.go).
+        """
+        if self._sent is not None and _conditions(status) != _conditions(self._sent):
+            self._sent = None
 
     async def finish(self, status: dict[str, Any]) -> None:
         """Send the last status, then delete the pod; returns when the API server has both."""
@@ -80,6 +91,11 @@ class Reporter:
 
     async def _delete(self) -> None:
         await self._client.delete(PODS, self._name, namespace=self._namespace, uid=self._uid, grace_seconds=0)
+
+
+def _conditions(status: Mapping[str, Any]) -> dict[str, str]:
+    """Whether the pod is ready, by type of the condition."""
+    return {c["type"]: c["status"] for c in status.get("conditions") or () if c["type"] in _OURS}
 
 
 def _replaced(status: dict[str, Any]) -> dict[str, Any]:

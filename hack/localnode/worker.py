@@ -83,6 +83,7 @@ class PodWorker:
     def update(self, pod: Pod) -> None:
         """The API server has a newer version of the pod."""
         self._containers.pod = pod
+        self._reporter.seen(pod.manifest.get("status") or {})
         self._wake.set()
 
     def vanish(self) -> None:

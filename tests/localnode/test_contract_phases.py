@@ -13,6 +13,8 @@ from tests.localnode.contract import (
     waiting_reason,
 )
 
+from prfaas.kube.resources import PODS
+
 pytestmark = pytest.mark.cluster
 
 
@@ -31,6 +33,23 @@ async def test_a_pod_without_probes_runs_and_is_ready(pods: Pods) -> None:
     assert status["started"] is True
     assert status["restartCount"] == 0
     assert "startedAt" in status["state"]["running"]
+
+
+async def test_readiness_that_somebody_else_writes_is_written_over(pods: Pods) -> None:
+    """As after an outage, in which the node lifecycle controller has marked the pods of a silent node."""
+    await pods.create("marked", [pods.container("main", "exec sleep 1000")])
+    pod = await pods.ready("marked")
+    marked = await pods.client.patch(
+        PODS,
+        "marked",
+        {"metadata": {"uid": pod["metadata"]["uid"]},
+         "status": {"conditions": [{"type": "Ready", "status": "False"}]}},
+        namespace=pods.namespace,
+        kind="strategic",
+        subresource="status",
+    )  # fmt: skip
+    assert not is_ready(marked)
+    await pods.ready("marked")
 
 
 async def test_a_pod_that_is_not_restarted_succeeds_with_exit_code_0(pods: Pods) -> None:
