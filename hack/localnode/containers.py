@@ -22,7 +22,7 @@ from localnode.podvolumes import PodVolumes
 from localnode.probes import Prober
 from localnode.processes import execute
 from localnode.record import Record
-from localnode.run import EXIT_UNKNOWN, REASON_UNKNOWN, Observation, Result, Run
+from localnode.run import EXIT_UNKNOWN, REASON_UNKNOWN, UNKNOWN_MESSAGE, Observation, Result, Run
 from localnode.services import Services
 from localnode.starter import Starter
 from localnode.stopper import stop_container
@@ -77,7 +77,7 @@ class Containers:
         run.exit_code = EXIT_UNKNOWN if code is None else code
         if code is None:
             run.reason = REASON_UNKNOWN
-            run.message = "The container could not be located when the pod was terminated"
+            run.message = UNKNOWN_MESSAGE
         for record in self.records.values():
             if record.seen.current is run:
                 record.child = None

@@ -14,6 +14,7 @@ from localnode.containerstatus import container_statuses
 from localnode.phase import TERMINAL, Status, pod_phase
 from localnode.pod import Container, Kind, Pod
 from localnode.run import NOTHING, Observation
+from localnode.unlocated import mark_unlocated
 
 OWNED_CONDITIONS = (
     "PodReadyToStartContainers",
@@ -67,6 +68,8 @@ def pod_status(
     }
     if pod.init:
         status["initContainerStatuses"] = [statuses[c.name] for c in pod.init]
+    if finished:
+        mark_unlocated(pod, status)
     if addresses.pod:
         status["podIP"] = addresses.pod
         status["podIPs"] = [{"ip": addresses.pod}]

@@ -30,6 +30,7 @@ class PodVolumes:
         self._directory = directory
         self._objects = objects
         self._tokens = PodTokens(source.client)
+        self._empty: set[str] = set()
         self.made = False
         """Whether all volumes have been made once."""
 
@@ -46,10 +47,14 @@ class PodVolumes:
             for volume in volumes
             if changes(volume)
         }
-        empty = {v["name"] for v in volumes if not changes(v)}
-        below = {path for container in pod.containers() for path in sub_directories(container, empty)}
-        await asyncio.to_thread(self._write, contents, empty | below)
+        self._empty = {v["name"] for v in volumes if not changes(v)}
+        await asyncio.to_thread(self._write, contents, self._empty)
         self.made = True
+
+    def make_sub_paths(self, container: Container) -> None:
+        """Make the directories that a container's subPath names, when it starts and not before."""
+        for name in sub_directories(container, self._empty):
+            (self._directory / name).mkdir(parents=True, exist_ok=True)
 
     def mounts(self, container: Container) -> dict[str, str]:
         """Real path by mountPath."""

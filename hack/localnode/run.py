@@ -11,6 +11,7 @@ from localnode.pod import ProbeKind
 EXIT_UNKNOWN = 137
 """Exit code reported where the end of a process could not be observed, as the kubelet does."""
 REASON_UNKNOWN = "ContainerStatusUnknown"
+UNKNOWN_MESSAGE = "The container could not be located when the pod was terminated"
 
 
 class Result(StrEnum):

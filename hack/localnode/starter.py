@@ -188,6 +188,7 @@ class Starter:
         """Everything that waits for the disk or the kernel, done in a thread; raises OSError."""
         (self.directory(container) / "tmp").mkdir(parents=True, exist_ok=True)
         log.parent.mkdir(parents=True, exist_ok=True)
+        self._volumes.make_sub_paths(container)
         return spawn(argv, env=env, directory=self._working_directory(container), log=log)
 
 

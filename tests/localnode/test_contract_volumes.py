@@ -99,7 +99,10 @@ async def test_an_empty_directory_is_shared_by_the_containers_of_a_pod(pods: Pod
         ],
         initContainers=[
             pods.container(
-                "first", "echo hello > /there/sub/note", volumeMounts=[{"name": "v", "mountPath": "/there"}]
+                "first",
+                # The directory of a subPath is made when its container starts, not before.
+                "mkdir /there/sub && echo hello > /there/sub/note",
+                volumeMounts=[{"name": "v", "mountPath": "/there"}],
             )
         ],
         restartPolicy="Never",
