@@ -5,6 +5,7 @@ Secrets are not watched (that would need rights on all of them); they are read a
 
 import asyncio
 import contextlib
+import logging
 from dataclasses import dataclass
 
 from prfaas.api.conditions import ConditionType, Reason
@@ -27,6 +28,8 @@ SECRET_SECONDS = 15.0
 """How often the Secret is read again."""
 SYNC_SECONDS = 3.0
 """How long to wait for the caches of a cluster that was just connected."""
+
+_log = logging.getLogger(__name__)
 
 _AUTHORIZED: dict[str, Reason] = {
     "SecretMissing": Reason.SECRET_NOT_FOUND,
@@ -65,7 +68,7 @@ class ClusterReconciler:
             return Done()
         raw = await self._hold(raw, pools)
         cluster = parse(MemberCluster, raw)
-        state = None if isinstance(cluster, Problem) else await self._connect(raw)
+        state = None if isinstance(cluster, Problem) else await self.connect(raw)
         conditions = self._conditions(raw, cluster, state, pools)
         held = await context.status.write(
             "MemberCluster",
@@ -88,7 +91,20 @@ class ClusterReconciler:
             return raw
         return await add_finalizer(self.context.hub, raw, FINALIZER_IN_USE)
 
-    async def _connect(self, raw: Obj) -> ClusterState:
+    async def warm_up(self) -> None:
+        """Connect to all clusters and fill the caches, so that whoever gets the lease can act at once."""
+        usable = [
+            o
+            for o in self.context.hub.all("MemberCluster")
+            if not isinstance(parse(MemberCluster, o), Problem)
+        ]
+        answers = await asyncio.gather(*(self.connect(raw) for raw in usable), return_exceptions=True)
+        for raw, answer in zip(usable, answers, strict=True):
+            if isinstance(answer, Exception):
+                _log.info("MemberCluster %s is not connected yet: %s", raw["metadata"]["name"], answer)
+
+    async def connect(self, raw: Obj) -> ClusterState:
+        """Connect as the object and its Secret say, and follow children there. Raises ApiError."""
         fleet = self.context.fleet
         state = await fleet.ensure(raw, await fleet.secret_of(raw))
         if state.client is not None and not fleet.synced(state.key):

@@ -81,6 +81,7 @@ class Operator:
         """Why the process has to end with an error, if so."""
         self._tasks: list[asyncio.Task[None]] = []
         self._workers: asyncio.Task[None] | None = None
+        self._warm_up: asyncio.Task[None] | None = None
         self._stopping = False
         self._lease_client = ApiClient(options.connection, user_agent=USER_AGENT)
         self._elector = LeaderElector(
@@ -97,14 +98,7 @@ class Operator:
             self._client, namespaces=options.namespaces, metrics=self.metrics, on_change=self._hub_changed
         )
         self._recorder = EventRecorder(self._client, controller="prfaas.io/operator", instance=self.identity)
-        self._fleet = Fleet(
-            self._client,
-            rules=options.rules,
-            on_state=lambda state: self._wakeups.cluster_changed(state),
-            on_object=lambda *change: self._wakeups.child_changed(*change),
-            gates=self._gates,
-            user_agent=USER_AGENT,
-        )
+        self._fleet = self._make_fleet()
         self._health = self._serve_health()
         self._watch = Watch(
             options.connection,
@@ -126,6 +120,16 @@ class Operator:
             await self._health.stop()
         if self.failure is not None:
             raise self.failure
+
+    def _make_fleet(self) -> Fleet:
+        return Fleet(
+            self._client,
+            rules=self.options.rules,
+            on_state=lambda state: self._wakeups.cluster_changed(state),
+            on_object=lambda *change: self._wakeups.child_changed(*change),
+            gates=self._gates,
+            user_agent=USER_AGENT,
+        )
 
     def _serve_health(self) -> HealthServer:
         resync = self.options.resync_seconds
@@ -159,6 +163,7 @@ class Operator:
         await self._hub.list_all()
         self._spawn("events", self._recorder.run())
         self._spawn("resync", self._resync())
+        self._warm_up = asyncio.create_task(ClusterReconciler(context).warm_up(), name="warm-up")
         if self.options.elect:
             self._spawn("lease", self._elector.run())
         else:
@@ -180,7 +185,8 @@ class Operator:
 
     async def _stop(self) -> None:
         self._stopping = True
-        for task in [t for t in (self._workers, *reversed(self._tasks)) if t is not None]:
+        ending = (self._workers, self._warm_up, *reversed(self._tasks))
+        for task in [task for task in ending if task is not None]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
                 await task

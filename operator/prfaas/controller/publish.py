@@ -57,7 +57,7 @@ class Publisher:
         Raises NameTaken, StillGoing, ApiError.
         """
         context, publication = self.place.context, self.place.context.published.of(pool)
-        table = renewed(current, wanted)
+        table = renewed(current, wanted, floor=publication.topology_floor)
         if table is None:
             publication.changed_at, publication.problem = None, ""
             return False
@@ -69,6 +69,7 @@ class Publisher:
         if publication.changed_at is not None:
             context.metrics.observe(d.TABLE_SECONDS, now - publication.changed_at)
         publication.topology, publication.written_at, publication.changed_at = table, now, None
+        publication.topology_floor = table.generation
         context.metrics.count(d.TABLE_WRITES, table="topology")
         return True
 
@@ -77,7 +78,7 @@ class Publisher:
     ) -> bool:
         """Write the control table if it says something new. Raises ApiError."""
         context, publication = self.place.context, self.place.context.published.of(pool)
-        table = renewed(current, wanted)
+        table = renewed(current, wanted, floor=publication.control_floor)
         if table is None:
             publication.control = current
             return False
@@ -85,7 +86,7 @@ class Publisher:
         if problem is not None:
             publication.problem = problem.message
             return False
-        publication.control = table
+        publication.control, publication.control_floor = table, table.generation
         context.metrics.count(d.TABLE_WRITES, table="control")
         return True
 

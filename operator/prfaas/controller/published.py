@@ -1,7 +1,9 @@
 """What was last published for each pool, for those who report on it: the tables, and why one could not be
 written."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from prfaas.api.tables import Control, Topology
 from prfaas.controller.keys import Key
@@ -21,6 +23,15 @@ class Publication:
     """Monotonic time of the first pod change that no written table reflects yet."""
     written_at: float = float("-inf")
     """Monotonic time of the last write of the topology."""
+    topology_floor: int = 0
+    """Highest generation of the topology that this process or the pool's status remembers."""
+    control_floor: int = 0
+    """The same for the control table."""
+
+    def recall(self, status: Mapping[str, Any]) -> None:
+        """Take in what a pool's status remembers of its tables."""
+        self.topology_floor = max(self.topology_floor, status.get("topologyGeneration") or 0)
+        self.control_floor = max(self.control_floor, status.get("controlGeneration") or 0)
 
 
 @dataclass(slots=True)

@@ -81,6 +81,7 @@ class TablesReconciler:
     async def _publish(self, pool: Key, raw: Obj, publisher: Publisher, anchor_uid: str) -> Outcome:
         published, resolved = self.context.published.of(pool), self._resolve(raw)
         first, published.read = not published.read, True
+        published.recall(raw.get("status") or {})
         published.topology = current = await publisher.read(Topology, topology_name(pool.name))
         if isinstance(resolved, Problem):
             return await self._thin_out(pool, publisher, current, anchor_uid)
@@ -120,9 +121,9 @@ class TablesReconciler:
 
     def _pace(self, pool: Key, current: Topology | None, wanted: Topology) -> float:
         """Seconds that this change has to wait for the sake of the API server."""
-        if current is None or renewed(current, wanted) is None:
-            return 0.0
         publication = self.context.published.of(pool)
+        if current is None or renewed(current, wanted, floor=publication.topology_floor) is None:
+            return 0.0
         if urgent(current, wanted):
             interval = COALESCE_SECONDS if len(wanted.instances) <= LARGE else ADDITION_SECONDS
         else:
