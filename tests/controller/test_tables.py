@@ -50,7 +50,7 @@ async def test_a_pod_that_goes_is_out_of_both_tables_within_a_second(
     assert min(took) < 1.0, took
 
 
-async def test_generations_rise_across_operator_restarts_and_lost_tables(
+async def test_generations_rise_across_operator_restarts(
     quiet_world: Any, start_operator: Any, eventually: Eventually
 ) -> None:
     world = quiet_world
@@ -100,6 +100,11 @@ async def test_a_table_that_somebody_edits_is_mended(world: Any, eventually: Eve
     world.be_kubelet()
     await world.pd_pool()
     await world.settled("PDPool", "pd")
+
+    async def written() -> bool:
+        return "pd-control" in {o["metadata"]["name"] for o in await world.listed(CONFIGMAPS, "pd")}
+
+    await eventually(written)
     good = await world.table("pd-control")
     body = {"data": {"table.json": "{}"}}
     await world.clients["here"].patch(CONFIGMAPS, "pd-control", body, namespace=world.children)
@@ -109,3 +114,37 @@ async def test_a_table_that_somebody_edits_is_mended(world: Any, eventually: Eve
         return {**table, "generation": 0} == {**good, "generation": 0}
 
     await eventually(mended)
+    assert (await world.table("pd-control"))["generation"] > good["generation"]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_table_that_is_lost_comes_back_with_a_higher_generation(
+    quiet_world: Any, start_operator: Any, eventually: Eventually, restart: bool
+) -> None:
+    world = quiet_world
+    world.be_kubelet()
+    operator = start_operator()
+    await world.pd_pool()
+    await world.settled("PDPool", "pd")
+    names = ("pd-topology", "pd-control")
+
+    async def remembered() -> bool:
+        status = (await world.get("PDPool", "pd"))["status"]
+        return bool(status.get("topologyGeneration") and status.get("controlGeneration"))
+
+    await eventually(remembered, 60)
+    before = {name: (await world.table(name))["generation"] for name in names}
+    if restart:
+        operator.kill()
+    for name in names:
+        await world.clients["here"].delete(CONFIGMAPS, name, namespace=world.children)
+    if restart:
+        start_operator("--no-leader-election")
+
+    async def back() -> bool:
+        found = {o["metadata"]["name"] for o in await world.listed(CONFIGMAPS, "pd")}
+        return found >= set(names)
+
+    await eventually(back, 40)
+    for name in names:
+        assert (await world.table(name))["generation"] > before[name]

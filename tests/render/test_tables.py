@@ -6,7 +6,7 @@ from tests.render.sample_pools import ANCHOR_UID, PD_VIEW, PROFILE, ROUTE, pod
 from prfaas.api.tables import MAX_TOPOLOGY_BYTES, Control, Instance, Topology
 from prfaas.render.control import control_of
 from prfaas.render.profiles import profile_table
-from prfaas.render.tables import TooLarge, read_table, renewed, table_config_map
+from prfaas.render.tables import LOST_LEAP, TooLarge, read_table, renewed, table_config_map
 from prfaas.render.topology import instance_view, topology_of
 
 
@@ -31,11 +31,24 @@ def test_a_table_that_says_the_same_is_not_written_again() -> None:
     assert renewed(first, topology("a")) is None
 
 
-def test_a_lost_table_goes_on_above_what_routers_hold() -> None:
+def test_a_lost_table_goes_on_well_above_what_is_remembered() -> None:
     again = renewed(None, topology("a"), floor=41)
 
     assert again is not None
-    assert again.generation == 42
+    assert again.generation == 41 + LOST_LEAP
+
+
+def test_a_table_put_back_to_an_earlier_state_is_written_again_although_it_says_the_same() -> None:
+    earlier = msgspec.structs.replace(topology("a"), generation=7)
+
+    again = renewed(earlier, topology("a"), floor=41)
+
+    assert again is not None
+    assert again.generation == 41 + LOST_LEAP
+    assert renewed(again, topology("a"), floor=again.generation) is None
+    after = renewed(again, topology("a", "b"), floor=again.generation)
+    assert after is not None
+    assert after.generation == again.generation + 1
 
 
 def test_a_pool_made_again_starts_anew_although_the_table_says_the_same() -> None:

@@ -1,7 +1,7 @@
 """Tables as ConfigMaps: generations, the size guard, and reading back what is published.
 
-Generations only rise while the pool's uid stays, because routers refuse lower ones: a table that was lost
-starts above what routers have said they hold.
+Generations only rise while the pool's uid stays, because routers refuse lower ones: a table that was lost,
+or put back to an earlier state, goes on well above the last generation that is remembered.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,10 @@ from prfaas.render.ownership import child_metadata
 from prfaas.render.pool import Obj, PoolView
 
 Table = TypeVar("Table", Topology, Control)
+
+LOST_LEAP = 1000
+"""Generations that are skipped where the published table is behind what is remembered: the memory (a pool's
+status) may be half a minute old itself, and a table is written at most four times a second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +47,16 @@ def renewed(
 ) -> Topology | Control | None:
     """`wanted` with the next generation, or None where `previous` (as published) says the same.
 
-    `floor`: highest generation that a router of this pool has reported, for when the published table was
-    lost. A control table that differs only in the topology it names is not written again.
+    `floor`: highest generation of this pool's table that anybody remembers, for when the published one was
+    lost or is older. A control table that differs only in the topology it names is not written again.
     """
-    same_owner = previous is not None and previous.uid == wanted.uid
-    if same_owner and previous is not None and _content(previous) == _content(wanted):
+    kept = previous if previous is not None and previous.uid == wanted.uid else None
+    base = kept.generation if kept is not None else 0
+    if base < floor:
+        return msgspec.structs.replace(wanted, generation=floor + LOST_LEAP)
+    if kept is not None and _content(kept) == _content(wanted):
         return None
-    base = previous.generation if previous is not None and same_owner else 0
-    return msgspec.structs.replace(wanted, generation=max(base, floor) + 1)
+    return msgspec.structs.replace(wanted, generation=base + 1)
 
 
 def _content(table: Topology | Control) -> Topology | Control:
