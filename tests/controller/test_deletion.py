@@ -38,7 +38,7 @@ async def test_deleting_in_any_order_leaves_nothing(
 
     async def nothing() -> bool:
         for kind, name in [*KINDS.items(), ("MemberCluster", "here"), ("MemberCluster", "there")]:
-            assert await world.gone(kind, name), f"{kind} {name} is still there"
+            await world.must_be_gone(kind, name)
         left = await world.leftovers()
         assert not left, left
         return True
@@ -90,7 +90,7 @@ async def test_a_cluster_stays_while_a_pool_names_it_even_without_its_secret(
 
     async def all_gone() -> bool:
         for kind, name in (("PrfaasPool", "far"), ("MemberCluster", "there")):
-            assert await world.gone(kind, name), f"{kind} {name} is still there"
+            await world.must_be_gone(kind, name)
         return not await world.leftovers()
 
     await eventually(all_gone)

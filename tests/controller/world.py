@@ -123,6 +123,15 @@ class World:
             return True
         return False
 
+    async def must_be_gone(self, kind: Kind, name: str) -> None:
+        """AssertionError with what the object says of itself, if it is still there."""
+        try:
+            obj = await self.get(kind, name)
+        except NotFound:
+            return
+        words = [f"{c['type']} {c['status']}: {c['message']}" for c in obj["status"].get("conditions", ())]
+        raise AssertionError(f"{kind} {name} is still there: {words}; left: {await self.leftovers()}")
+
     async def patch(self, kind: Kind, name: str, **body: Any) -> Obj:
         """Merge-patch one of our resources."""
         return await self.clients["here"].patch(RESOURCES[kind], name, body, namespace=self.name)

@@ -5,6 +5,8 @@ fail pass by themselves and are met again by each slot on its own.
 """
 
 import re
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -33,6 +35,7 @@ class Verdict:
 
 
 NOT_CHECKED = Verdict("Unknown", "The template has not been checked yet.")
+_NEVER = ("", NOT_CHECKED, float("-inf"))
 
 
 def verdict_of(error: ApiError | None) -> Verdict:
@@ -50,30 +53,32 @@ def verdict_of(error: ApiError | None) -> Verdict:
     return Verdict("Unknown", message)
 
 
+BELIEVED_SECONDS = {"Yes": float("inf"), "No": 300.0, "Unknown": 30.0}
+"""How long a verdict stands. A policy may be lifted, what passes may pass; an accepted template is not asked
+about again, since a refusal later would show on its slots."""
+
+
 class TemplateChecks:
     """Verdicts by pool and template, so that each revision is asked about once."""
 
-    def __init__(self) -> None:
-        self._verdicts: dict[tuple[str, str], tuple[str, Verdict]] = {}
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._verdicts: dict[tuple[str, str], tuple[str, Verdict, float]] = {}
 
     def known(self, view: PoolView) -> Verdict:
         """The verdict on the present template, NOT_CHECKED if there is none."""
-        fingerprint, verdict = self._verdicts.get(_key(view), ("", NOT_CHECKED))
+        fingerprint, verdict, _ = self._verdicts.get(_key(view), _NEVER)
         return verdict if fingerprint == _fingerprint(view) else NOT_CHECKED
 
     async def check(self, client: ApiClient, view: PoolView) -> Verdict:
-        """The verdict on the present template, by a dry run if it is not settled yet. Raises ApiError."""
-        known = self.known(view)
-        if known.accepted != "Unknown":
-            return known
+        """The verdict on the present template, by a dry run if there is none that stands. Raises ApiError."""
+        fingerprint, (known, verdict, when) = _fingerprint(view), self._verdicts.get(_key(view), _NEVER)
+        if known == fingerprint and self._clock() - when < BELIEVED_SECONDS[verdict.accepted]:
+            return verdict
         refused = refusals(view)
         verdict = Verdict("No", " ".join(refused)) if refused else await _dry_run(client, view)
-        self._verdicts[_key(view)] = (_fingerprint(view), verdict)
+        self._verdicts[_key(view)] = (fingerprint, verdict, self._clock())
         return verdict
-
-    def forget(self, view: PoolView) -> None:
-        """Ask again at the next check: a policy may have changed."""
-        self._verdicts.pop(_key(view), None)
 
 
 async def _dry_run(client: ApiClient, view: PoolView) -> Verdict:
