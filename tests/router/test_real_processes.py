@@ -29,6 +29,7 @@ from prfaas.api.tables import (
     Topology,
 )
 
+ROOT = Path(__file__).resolve().parents[2]
 PRFAAS = str(Path(sys.executable).parent / "prfaas")
 SCALE = 50
 CURVE = ((1024, 0.44), (8192, 0.72), (32768, 1.84), (131072, 7.40))
@@ -245,6 +246,40 @@ async def test_a_cut_link_and_a_killed_engine_fail_no_request(
     report = await site.get("d", 8001, "/v1/report")
     assert report["failed"] == 0
     assert report["outcomes"]["recomputed"] == 0
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("dialect", "version"), [("vllm", "0.22.0"), ("sglang", "0.5.9")], ids=["vllm", "sglang"]
+)
+async def test_the_official_client_understands_every_call_when_all_is_handed_off(
+    start: Start, tmp_path: Path, dialect: str, version: str
+) -> None:
+    python = ROOT / "build" / "peers" / "bin" / "python"
+    if not python.exists():
+        assert "CI" not in os.environ, "make peers"
+        pytest.skip("build/peers is missing: make peers")
+    site: Site = await start("vllm", "0.22.0")
+    always = Control(pool="pd", uid="u", generation=2, mode="Always")
+    (tmp_path / "d" / "control.json").write_bytes(msgspec.json.encode(always))
+    await until(lambda: _has_control(site, 2), 30)
+    calls = ROOT / "tests" / "peers" / "openai_calls.py"
+    client = await asyncio.create_subprocess_exec(
+        str(python),
+        *(str(calls), f"http://{site.hosts['d']}:8000/v1"),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await client.communicate()
+    assert client.returncode == 0, errors.decode()
+    assert json.loads(output)["concurrent"] == 24
+    report = await site.get("d", 8001, "/v1/report")
+    assert report["reasons"] == {"ModeAlways": 16, "NotSplittable": 2}
+    assert (report["places"]["remote"], report["outcomes"]["verified"], report["failed"]) == (16, 16, 0)
+
+
+async def _has_control(site: Site, generation: int) -> bool:
+    return bool((await site.get("d", 8001, "/v1/report"))["control_generation"] == generation)
 
 
 def cpu_seconds(pid: int) -> float:
