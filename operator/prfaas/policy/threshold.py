@@ -17,6 +17,7 @@ from prfaas.model.deployment import Deployment, RemotePool
 from prfaas.model.target import LIMIT, Target, find_target
 from prfaas.policy.egress import LinkCounters, LinkEstimate
 from prfaas.policy.estimate import Sample, TrafficEstimate
+from prfaas.policy.routing import faded_gain
 from prfaas.policy.types import Scope
 
 DEAD_BAND = 0.04
@@ -30,6 +31,8 @@ _SOLVE_SECONDS = 60.0
 _SOLVE_SECONDS_NEW = 15.0
 """Time between two solutions on unchanged circumstances, with a full and with a young window."""
 _FULL_WINDOW = 500
+_PRIOR_LOOP_RATE = 1.0
+"""kappa per second at gain 1 until the model has said it."""
 _LINK_BACKLOG_LIMIT = 3.0
 _TILT_SECONDS = 900.0
 _TILT_LIMIT = 0.2
@@ -71,8 +74,10 @@ class Observation(Struct, frozen=True):
     """Mean of ln(t_eff / t) over recent requests."""
     deciders: int = 1
     """Routers that decide: the egress is shared among them."""
+    backlog_age_seconds: float = 0.0
+    """Mean age of the backlogs that routers decide by: the tilt fades with it, and t must not count on it."""
     frozen: bool = False
-    """A rollout or a conversion is under way."""
+    """A rollout is under way."""
 
 
 class Outcome(Struct, frozen=True):
@@ -158,9 +163,14 @@ class ThresholdLoop:
             current,
             rate=traffic.rate,
             prefill_instances=seen.prefill_ready,
-            gain=self._settings.gain,
+            gain=self._usable_gain(seen),
             price_weight=self._settings.price_weight,
         )
+
+    def _usable_gain(self, seen: Observation) -> float:
+        """The gain that routers can apply to data of this age."""
+        rate = self._target.loop_rate_per_second if self._target else _PRIOR_LOOP_RATE
+        return faded_gain(self._settings.gain, rate, seen.backlog_age_seconds)
 
     def _current(self, seen: Observation) -> Deployment:
         """The deployment as it is now: ready instances, believed links."""

@@ -104,6 +104,7 @@ class Operator:
             remotes=remotes,
             mean_tilt=self._counters.mean_tilt(),
             deciders=self._scenario.sight.routers,
+            backlog_age_seconds=self._scenario.sight.age_seconds,
         )
 
 

@@ -4,7 +4,7 @@ old."""
 from bisect import bisect_right
 from collections import deque
 
-from prfaas.policy.backlog import BacklogEstimate
+from prfaas.policy.backlog import BacklogEstimate, leveled
 from prfaas.policy.types import Candidate, Remote, Snapshot
 from prfaas.simulate.link import Link
 from prfaas.simulate.prefill import PrefillInstance
@@ -69,12 +69,12 @@ class DelayedView:
         """What the rule may look at for `request`, seen by its router."""
         self._sample(now, local, sites)
         taken, sample, links = self._past(now)
-        here = tuple([self._candidate(now, p, request, taken, sample) for p in local])
+        here = self._candidates(now, local, request, taken, sample)
         there = tuple(
             [
                 Remote(
                     site.name,
-                    tuple([self._candidate(now, p, request, taken, sample) for p in site.instances]),
+                    self._candidates(now, site.instances, request, taken, sample),
                     links.get(site.name, 0.0),
                 )
                 for site in sites
@@ -104,17 +104,31 @@ class DelayedView:
             return now - self._age, {}, {}
         return now - self._age, self._samples[index], self._links[index]
 
-    def _candidate(
-        self, now: float, p: PrefillInstance, request: Request, taken: float, sample: dict[int, float]
-    ) -> Candidate:
-        key = (request.router, p.index)
-        estimate = self._known.get(key)
+    def _candidates(
+        self,
+        now: float,
+        instances: list[PrefillInstance],
+        request: Request,
+        taken: float,
+        sample: dict[int, float],
+    ) -> tuple[Candidate, ...]:
+        estimates = [self._estimate(request.router, p.index) for p in instances]
+        for p, estimate in zip(instances, estimates, strict=True):
+            if p.index in sample:
+                estimate.reported(sample[p.index], taken_at=taken)
+        backlogs = leveled(estimates, now)
+        return tuple(
+            [
+                Candidate(p.id, _cached(p, request.blocks, request), backlog, self._age, p.curve)
+                for p, backlog in zip(instances, backlogs, strict=True)
+            ]
+        )
+
+    def _estimate(self, router: int, instance: int) -> BacklogEstimate:
+        estimate = self._known.get((router, instance))
         if estimate is None:
-            estimate = self._known[key] = BacklogEstimate(share=self._share)
-        if p.index in sample:
-            estimate.reported(sample[p.index], taken_at=taken)
-        cached = _cached(p, request.blocks, request)
-        return Candidate(p.id, cached, estimate.seconds(now), self._age, p.curve)
+            estimate = self._known[router, instance] = BacklogEstimate(share=self._share)
+        return estimate
 
 
 def _cached(instance: PrefillInstance, blocks: tuple[int, ...], request: Request) -> int:
