@@ -139,6 +139,9 @@ class Control(msgspec.Struct, frozen=True):
     """The threshold t: remote iff uncached tokens > t (before the tilt)."""
     in_place_tokens: int = 0
     gain_percent: int = 0
+    loop_rate_per_second: float = 0.0
+    """kappa at gain 1: routers fade the tilt to min(g, g / (kappa * age)) by the age of backlogs. 0 means
+    unknown."""
     cache_scope: Scope = "Scarce"
     remotes: tuple[RemoteControl, ...] = ()
     fallback: bool = True

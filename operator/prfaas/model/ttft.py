@@ -208,16 +208,26 @@ class _Mixture:
         self._total = float(self.weights.sum())
 
     def service_mean(self) -> float:
+        """Without waits; infinite when nothing can be served."""
+        if self._total <= 0:
+            return float("inf")
         return float(self.weights @ self.service) / self._total
 
     def service_quantile(self, share: float) -> float:
+        """Without waits; infinite when nothing can be served."""
+        if self._total <= 0:
+            return float("inf")
         order = np.argsort(self.service)
         reached = np.cumsum(self.weights[order])
         return float(self.service[order][min(np.searchsorted(reached, share * reached[-1]), len(order) - 1)])
 
     def quantile(self, share: float) -> float:
         """x with P(TTFT <= x) = share."""
-        if not bool(np.isfinite(self._scale).all()) or not bool(np.isfinite(self._base).all()):
+        if (
+            self._total <= 0
+            or not bool(np.isfinite(self._scale).all())
+            or not bool(np.isfinite(self._base).all())
+        ):
             return float("inf")
         low, high = 0.0, float(self._base.max() + 40 * self._scale.max())
         for _ in range(60):
