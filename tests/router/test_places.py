@@ -40,6 +40,19 @@ async def test_length_decides_the_place(trio: Fleet, tokens: int, place: str, re
         assert headers["x-prfaas-outcome"] == "verified"
 
 
+@pytest.mark.parametrize("threshold", [1, 16, 17, 512, 2048])
+async def test_static_without_local_prefill_splits_from_one_token_above_t(
+    pair: Fleet, threshold: int
+) -> None:
+    """As llm-d's nonCachedTokens and Dynamo's eff-isl-threshold do with T = t + 1 (rule: tests/policy)."""
+    pair.publish(tokens=threshold)
+    places = []
+    for kind, tokens in enumerate((threshold, threshold + 1)):
+        _, headers, _ = await pair.post(pair.units["d"], {"model": "m", "prompt": prompt(tokens, kind)})
+        places.append(headers["x-prfaas-path"])
+    assert places == ["in-place", "remote"]
+
+
 async def test_only_hand_offs_over_the_link_count_as_its_bytes(trio: Fleet) -> None:
     decode = trio.units["d"]
     await trio.post(decode, {"model": "m", "prompt": prompt(400)})
