@@ -43,9 +43,32 @@ def test_a_rollout_keeps_minimum_and_availability(wanted: Wanted, start_ticks: i
         wanted, roles={role: replace(want, revision="c", template="c") for role, want in wanted.roles.items()}
     )
 
-    cluster.run(each=watch_floors(cluster))
+    def check() -> None:
+        watch_floors(cluster)()
+        ready = cluster.ready()
+        short = sum(max(0, want.count - ready[role]) for role, want in wanted.roles.items())
+        assert short <= wanted.max_unavailable, (ready, wanted)
+
+    cluster.run(each=check)
 
     assert all(slot.pod and slot.pod.revision == "c" for slot in cluster.slots.values())
+
+
+def test_one_more_prefill_instance_is_no_stand_in_for_a_missing_decode_instance() -> None:
+    pool = Wanted({"decode": role_wanted(3, minimum=1), "prefill": role_wanted(1, minimum=1)})
+    cluster = settled_cluster(pool, start_ticks=4)
+    fewest = 3
+    cluster.wanted = Wanted(
+        {role: replace(want, revision="b", template="b") for role, want in pool.roles.items()}
+    )
+
+    def check() -> None:
+        nonlocal fewest
+        fewest = min(fewest, cluster.ready()["decode"])
+
+    cluster.run(each=check)
+
+    assert fewest == 2
 
 
 @given(pools(max_count=5), st.integers(0, 5), st.booleans())

@@ -13,7 +13,11 @@ from prfaas.policy.slots_types import ROLES, Hold, RestartPod, Role, Slot, Updat
 
 
 class Budget:
-    """What may still be made unavailable: pods in all, and ready pods of each role above its minimum."""
+    """What may still be made unavailable: pods in all, and ready pods of each role above its minimum.
+
+    To a rollout, instances of one role are no stand-in for missing ones of another (a surge of prefill
+    instances does not serve what decode instances should); to a role change they are what it is for.
+    """
 
     def __init__(self, draft: Draft, wanted: Wanted) -> None:
         """Count what is ready among the slots that stay."""
@@ -21,18 +25,21 @@ class Budget:
         missing = sum(want.count for want in wanted.roles.values()) - len(pods)
         self._left = min(wanted.max_unavailable, wanted.max_unavailable - missing)
         self._ready: Counter[Role] = Counter(pod.role for pod in pods if pod and pod.role)
+        short = sum(max(0, want.count - self._ready[role]) for role, want in wanted.roles.items())
+        self._rollout_left = min(self._left, wanted.max_unavailable - short)
         self._floor = {role: min(want.minimum, want.count) for role, want in wanted.roles.items()}
 
-    def take(self, slot: Slot) -> Hold | None:
+    def take(self, slot: Slot, why: Why) -> Hold | None:
         """Take the slot's ready pod out of service, or say why not. A pod that is not ready costs nothing."""
         pod = slot.pod
         if pod is None or not pod.ready:
             return None
         if pod.role is not None and self._ready[pod.role] - 1 < self._floor.get(pod.role, 0):
             return Hold.AT_MINIMUM
-        if self._left < 1:
+        if (self._rollout_left if why is Why.ROLLOUT else self._left) < 1:
             return Hold.TOO_MANY_UNAVAILABLE
         self._left -= 1
+        self._rollout_left -= 1
         if pod.role is not None:
             self._ready[pod.role] -= 1
         return None
@@ -154,7 +161,7 @@ def _step(draft: Draft, wanted: Wanted, slot: Slot, role: Role, why: Why, budget
     keeps_pod = pod is None or (pod.role == role and pod.revision == want.revision)
     # A slot called back to the role its pod still has: only the template turns round.
     called_back = slot.role != role and pod is not None and pod.role == role
-    refused = None if keeps_pod or called_back else budget.take(slot)
+    refused = None if keeps_pod or called_back else budget.take(slot, why)
     if refused is not None:
         draft.hold(refused)
     elif slot.role != role or slot.revision != want.revision:
