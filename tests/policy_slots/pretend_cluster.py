@@ -124,7 +124,7 @@ class PretendCluster:
         for number, found in list(self.slots.items()):
             slot = self._collect(found) if found.deleting else found
             pods = tuple(after for pod in slot.pods if (after := self._age(slot, pod)) is not None)
-            if not slot.deleting and slot.replicas == 1 and not any(pod.live for pod in pods):
+            if not slot.deleting and slot.replicas and not any(pod.live for pod in pods):
                 self._pods += 1
                 pods = (*pods, Pod(f"pod-{self._pods}", revision=slot.revision, role=slot.role))
             zero = slot.zero_seconds + TICK_SECONDS if slot.replicas == 0 else 0.0

@@ -53,7 +53,7 @@ def slots(*, both_roles: bool = True) -> st.SearchStrategy[list[Slot]]:
         pods=st.lists(pods, max_size=4, unique_by=lambda pod: pod.uid).map(tuple),
         deleting=st.booleans(),
         observed=st.booleans(),
-        replicas=st.integers(0, 1),
+        replicas=st.integers(0, 2),
         failures=st.integers(0, 3),
         zero_seconds=st.sampled_from([0.0, 50.0, 5000.0]),
     )

@@ -93,8 +93,11 @@ def test_ended_pods_before_a_ready_one_are_cleared_so_that_years_of_evictions_do
     assert plan(ONE, [slot(pod, *ended(1))]).actions == (ClearFailures(0, ("ended-0",), Why.RECOVERED),)
 
 
-def test_a_slot_that_somebody_else_scaled_to_zero_is_scaled_back() -> None:
-    assert plan(ONE, [slot(replicas=0)]).actions == (ScaleBack(0, (), Why.RETRY),)
+def test_a_slot_that_somebody_else_scaled_is_scaled_back() -> None:
+    pods = [Pod(f"p-{i}", True, revision="a", role="prefill") for i in range(2)]
+
+    assert plan(ONE, [slot(replicas=0)]).actions == (ScaleBack(0, (), Why.RESIZED),)
+    assert plan(ONE, [slot(*pods, replicas=2)]).actions == (ScaleBack(0, (), Why.RESIZED),)
 
 
 def test_pods_that_fail_for_an_hour_stay_few() -> None:

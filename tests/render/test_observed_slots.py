@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.render.sample_pools import PD_VIEW, pod
 
-from prfaas.policy.slots import RoleWanted, Slot, Wanted, plan
+from prfaas.policy.slots import CreateSlot, RoleWanted, Slot, Wanted, Why, plan
 from prfaas.render.hashes import revision, template_hash
 from prfaas.render.observe import observed_slots
 from prfaas.render.pool import PoolView
@@ -67,10 +67,21 @@ def test_scale_and_failures_are_read_back() -> None:
 
 def test_pods_keep_their_number_taken_after_their_replica_set_is_gone() -> None:
     made = replica_set(slot=3)
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "uid": "rs-3", "controller": True}
 
-    (slot,) = slots(pods=(pod_of(made, "a"),))
+    (slot,) = slots(pods=(pod_of(made, "a", ownerReferences=[reference]),))
 
     assert (slot.number, slot.deleting) == (3, True)
+
+
+def test_pods_that_were_left_alone_give_their_number_back_so_that_they_are_adopted() -> None:
+    left, other = replica_set(slot=0), replica_set(slot=1)
+    found = slots(other, pods=(pod_of(left, "a"), pod_of(other, "b")))
+
+    (action,) = plan(Wanted({"decode": replace(wanted().roles["decode"], count=2)}), found).actions
+
+    assert [slot.number for slot in found] == [1]
+    assert action == CreateSlot(0, "decode", Why.SCALE_UP)
 
 
 def test_what_the_caller_has_deleted_counts_as_going_before_the_cache_shows_it() -> None:

@@ -20,6 +20,8 @@ from prfaas.policy.slots_types import (
 def heal(draft: Draft, wanted: Wanted) -> None:
     """Plan what failing, waiting and recovered slots need."""
     for slot in draft.live:
+        if slot.replicas > 1:
+            draft.add(ScaleBack(slot.number, (), Why.RESIZED))
         if slot.replicas == 0:
             _waiting(draft, wanted, slot)
         elif slot.ready:
@@ -48,8 +50,10 @@ def _waiting(draft: Draft, wanted: Wanted, slot: Slot) -> None:
             ScaleBack(slot.number, slot.terminal_uids, Why.NEW_TEMPLATE),
         )
         return
-    # At zero without a record of failures: somebody else scaled it.
-    wait = draft.limits.wait_seconds(slot.failures) - slot.zero_seconds if slot.failures else 0.0
+    if not slot.failures:
+        draft.add(ScaleBack(slot.number, slot.terminal_uids, Why.RESIZED))
+        return
+    wait = draft.limits.wait_seconds(slot.failures) - slot.zero_seconds
     if wait <= 0:
         draft.add(ScaleBack(slot.number, slot.terminal_uids, Why.RETRY))
     else:

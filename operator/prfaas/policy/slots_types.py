@@ -29,6 +29,8 @@ class Why(StrEnum):
     """The slot's template differs in what no running pod needs to be moved for (router image, labels)."""
     FAILING = "PodsKeepFailing"
     RETRY = "RetryAfterBackoff"
+    RESIZED = "ReplicasChanged"
+    """Somebody else scaled the slot: it has one pod."""
     NEW_TEMPLATE = "RetryWithNewTemplate"
     RECOVERED = "Recovered"
 

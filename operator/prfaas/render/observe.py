@@ -27,13 +27,16 @@ def observed_slots(
 
     `age_seconds(uid)`: how long the caller has known the pod. `deleted`: uids of pods and ReplicaSets that
     the caller has deleted and its cache may still show. `zero_seconds`: by slot, how long the caller has
-    seen it at zero replicas. `loads`: by pod uid, any measure of work in hand. Pods without a ReplicaSet
-    keep their number taken.
+    seen it at zero replicas. `loads`: by pod uid, any measure of work in hand. Pods whose ReplicaSet is
+    going keep their number taken; those that were left alone (`kubectl delete --cascade=orphan`) do not, so
+    that the slot's next ReplicaSet adopts them.
     """
+    replica_sets = list(replica_sets)
+    standing = {_number(raw) for raw in replica_sets}
     by_slot: dict[int, list[Pod]] = {}
     for raw in pods:
         number = _number(raw)
-        if number is not None:
+        if number is not None and (number in standing or has_controller(raw)):
             pod = _pod(raw, age_seconds, deleted, loads or {})
             by_slot.setdefault(number, []).append(pod)
     slots: dict[int, Slot] = {}
@@ -85,6 +88,11 @@ def _pod(
         age_seconds=age_seconds(uid),
         load=loads.get(uid),
     )
+
+
+def has_controller(pod: Mapping[str, Any]) -> bool:
+    """Whether some controller answers for the pod, as its ReplicaSet does."""
+    return any(reference.get("controller") for reference in pod["metadata"].get("ownerReferences") or ())
 
 
 def _number(raw: Mapping[str, Any]) -> int | None:
