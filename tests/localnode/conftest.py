@@ -14,13 +14,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from tests.localnode.contract import Contract, Pods
+from tests.localnode.contract import Contract, Pods, eventually
 
 from clusterfixtures import Cluster
 from localclusters.toolchain import control_plane_directory
 from localnode import LocalNode, Timing
 from prfaas.kube.client import ApiClient
-from prfaas.kube.resources import NAMESPACES
+from prfaas.kube.resources import NAMESPACES, SERVICEACCOUNTS
 
 IMAGES = ("localhost/python=/usr/bin", "pause=builtin")
 TIMING = Timing(crash_backoff_initial=1.0, config_retry=1.0, volume_refresh=1.0, lease=2.0, stop_grace=2.0)
@@ -63,6 +63,12 @@ async def pods(contract: Contract, client: ApiClient) -> AsyncIterator[Pods]:
     """Pods of one test, in a namespace of its own."""
     name = f"contract-{secrets.token_hex(4)}"
     await client.create(NAMESPACES, {"metadata": {"name": name}})
+
+    async def has_account() -> bool:
+        found = await client.list(SERVICEACCOUNTS, namespace=name)
+        return bool(found.items)
+
+    await eventually(has_account)
     yield Pods(contract, client, name)
     await client.delete(NAMESPACES, name)
 
