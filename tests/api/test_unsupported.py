@@ -57,6 +57,12 @@ def wished(manifest: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
             {"engine": {"type": "VLLM", "version": "1.0", "dataParallelSize": 2}},
             "dataParallelSize",
         ),
+        (
+            "prfaaspool",
+            {"engine": {"type": "VLLM", "version": "1.0", "transferPort": 5700}},
+            "spec.engine.transferPort",
+        ),
+        ("pdpool", {"exposure": {"port": 30000}}, "spec.exposure.port"),
         ("pdpool", {"roles": {"mode": "Auto"}}, "spec.roles.mode Auto"),
         ("pdpool", {"conversion": {"strategy": "HotSwitch"}}, "spec.conversion.strategy HotSwitch"),
         ("pdpool", {"conversion": {"strategy": "Label"}}, "spec.conversion.strategy Label"),

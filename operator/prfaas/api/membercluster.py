@@ -111,7 +111,7 @@ class Telemetry(ApiModel):
     reports: Literal["Direct", "ApiServerProxy"] = "Direct"
     """Way to the routers' reports. Direct: from the operator to the pod address. ApiServerProxy: through the
     cluster's API server, for clusters whose pod addresses the operator cannot reach; costs that API server
-    a connection per read."""
+    a connection per read. ApiServerProxy is not built yet: refused with Stalled, reason NotSupported."""
     prometheus: Prometheus | None = None
     """Prometheus of that cluster. Not built yet: refused with Stalled, reason NotSupported."""
 

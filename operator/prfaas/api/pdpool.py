@@ -100,7 +100,8 @@ class Conversion(ApiModel):
     engine serves both roles and only a label changes, where the engine and its version allow it. HotSwitch
     and Label are not built yet: refused with Stalled, reason NotSupported."""
     cooldown: Annotated[Duration, Within("0s", "24h")] = Duration("10m")
-    """Shortest time between two conversions in the pool."""
+    """Shortest time between two conversions that mode Auto decides on. A split that you change by hand is
+    carried out at once, one instance after the other."""
 
 
 class PDRouter(RouterContainer):
@@ -181,7 +182,8 @@ class PDPoolSpec(PoolSpec):
     )
 
     egress: Egress | None = None
-    """The link over which cached prefixes leave the cluster, where they are pulled the other way."""
+    """The link over which cached prefixes leave the cluster, where they are pulled the other way. Not built
+    yet: refused with Stalled, reason NotSupported."""
     roles: Roles
     """Who prefills and who decodes."""
     conversion: Conversion = Field(default_factory=Conversion)
@@ -239,7 +241,7 @@ class PDPoolStatus(PoolStatus):
     """Instances that decode."""
     conversion: ConversionProgress | None = None
     """The conversion that is under way, if any."""
-    route: Annotated[str, Field(max_length=63)] = ""
+    route: Annotated[str, Field(max_length=253)] = ""
     """PrefillRoute that acts on this pool; empty: none, and every prefill stays in the pool."""
 
 

@@ -28,15 +28,18 @@ class Engine(ApiModel):
     ]
     """Version of the engine; what it can do is looked up by it."""
     connector: Literal["Nixl", "Mooncake"] = "Nixl"
-    """How KV cache travels. Nixl: the decode side reads it. Mooncake: the prefill side sends it."""
+    """How KV cache travels. Nixl: the decode side reads it. Mooncake: the prefill side sends it; with type
+    VLLM it is not built yet: refused with Stalled, reason NotSupported."""
     kv_store: Literal["PerInstance", "Shared"] = "PerInstance"
     """Where prefix caches live. PerInstance: in each instance. Shared: in a store that all instances of the
-    pool read, so that any of them can use a prefix."""
+    pool read, so that any of them can use a prefix. Shared is not built yet: refused with Stalled, reason
+    NotSupported."""
     port: Port = PORT_ENGINE
     """Port of the engine's HTTP server on 127.0.0.1. Nothing but the router in the same pod talks to it."""
     transfer_port: Port | None = None
-    """Port that peers dial for KV transfer on the pod address; left out, 5600 for Nixl on VLLM and 8998
-    else."""
+    """Port of the engine's bootstrap server on the pod address, which peers dial for KV transfer; left out,
+    8998. With Nixl on VLLM the engine itself tells its port (5600 by default), and this one is refused with
+    Stalled, reason NotSupported."""
     tensor_parallel_size: Annotated[int, Field(ge=1, le=1024)] = 1
     """Tensor parallelism of one instance; part of the compatibility of two pools where the engine demands
     it."""

@@ -84,7 +84,7 @@ class Fallback(ApiModel):
     """NextPlace: another remote instance, a local one, or the decode instance itself prefills, as long as the
     budget lasts. Fail: the client gets an error."""
     budget_percent: Percent = 10
-    """Most fallbacks in a hundred requests; further ones are refused with 429, so that a failing link does
+    """Most fallbacks in a hundred requests; further ones are refused with 503, so that a failing link does
     not drown the pool's own prefill."""
 
 

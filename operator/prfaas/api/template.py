@@ -25,9 +25,10 @@ class TemplateMetadata(ApiModel):
     """Labels and annotations of the pods."""
 
     labels: LabelMap = Field(default_factory=dict)
-    """Labels of the pods, besides those of the operator (prfaas.io/...), which win."""
+    """Labels of the pods, besides those of the operator (prfaas.io/...), which win. Keys by which GitOps
+    tools and Helm track what is theirs are not copied: the tools would prune the pods."""
     annotations: StringMap = Field(default_factory=dict)
-    """Annotations of the pods."""
+    """Annotations of the pods, with the same exceptions."""
 
 
 class Container(ApiModel):

@@ -52,6 +52,7 @@ def _pd_pool(obj: PDPool) -> list[str]:
     spec = obj.spec
     return _pool(spec) + _sentences(
         ("spec.egress", spec.egress, "leave it out: no cache is pulled from a PDPool"),
+        ("spec.exposure.port", spec.exposure.port, "leave it out: no other cluster dials a PDPool"),
         ("spec.roles.mode Auto", spec.roles.mode == "Auto", "use Manual"),
         (
             f"spec.conversion.strategy {spec.conversion.strategy}",
@@ -80,6 +81,11 @@ def _pool(spec: PoolSpec) -> list[str]:
             "spec.engine.connector Mooncake with type VLLM",
             (engine.type, engine.connector) == ("VLLM", "Mooncake"),
             "use Nixl",
+        ),
+        (
+            "spec.engine.transferPort with Nixl on VLLM",
+            engine.transfer_port if (engine.type, engine.connector) == ("VLLM", "Nixl") else None,
+            "leave it out: the engine itself tells its port",
         ),
         ("spec.engine.kvStore Shared", engine.kv_store == "Shared", "use PerInstance"),
         ("spec.engine.dataParallelSize above 1", engine.data_parallel_size > 1, "use 1"),
