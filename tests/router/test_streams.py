@@ -51,7 +51,7 @@ async def test_an_engine_that_dies_in_a_stream_ends_it_with_an_error_event_and_n
 @pytest.mark.parametrize("tokens", [10, 1000], ids=["in place", "remote"])
 async def test_a_slow_reader_slows_the_engine_instead_of_filling_memory(pair: Fleet, tokens: int) -> None:
     decode = pair.units["d"]
-    decode.engine.events = 400
+    decode.engine.events = 4000
     big = b'data: {"choices":[{"text":"' + b"x" * 64000 + b'"}]}\n\n'
     decode.engine.event = lambda index: big  # type: ignore[method-assign]
     host, port = decode.instance.addresses[0].split(":")
@@ -64,11 +64,10 @@ async def test_a_slow_reader_slows_the_engine_instead_of_filling_memory(pair: Fl
     await reader.readuntil(b"\r\n\r\n")
     await asyncio.sleep(1.0)
     assert decode.router.counters.streams == 1
-    assert 0 < decode.engine.written < 300
-    total = 0
-    while b"[DONE]" not in (data := await reader.read(1 << 20)):
-        total += len(data)
-    assert total > 400 * 64000 * 0.9
+    before = decode.engine.written
+    assert 0 < before < 1000, "socket buffers of two hops hold some 20 MB, the stream has 256 MB"
+    while decode.engine.written < before + 100:
+        assert await reader.read(1 << 20)
     writer.close()
     await until(lambda: decode.router.counters.streams == 0)
 
