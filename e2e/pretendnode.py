@@ -56,8 +56,12 @@ class PretendNode:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Take the node away; its pods should be gone by then."""
+        """Take the node and whatever is left on it away."""
         await self._pods.stop()
+        for pod in self._pods.store.values():
+            with contextlib.suppress(ApiError):
+                meta = pod["metadata"]
+                await self._client.delete(PODS, meta["name"], namespace=meta["namespace"], grace_seconds=0)
         for task in tuple(self._tasks):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):

@@ -11,8 +11,9 @@ import pytest
 from e2e.instances import Instance
 from e2e.samples import MODEL, PD_POOL, PRFAAS_POOL, ROUTE, small_case_study
 from e2e.scene import Scene
-from e2e.traffic import Load, Members
+from e2e.traffic import Load
 from e2e.waiting import eventually
+from e2e.watched import Watched
 
 from localclusters import ControlPlane
 from localworld import OperatorProcess
@@ -77,8 +78,8 @@ async def test_a_member_cluster_without_api_server_loses_nothing_serves_on_says_
     plane = scene.places.members["west"].ours().plane
     await case_study(scene)
     before = uids(await scene.instances(PRFAAS_POOL))
-    async with Members(scene.clients["east"], scene.namespace, PD_POOL, "east") as members:
-        load = Load(MODEL, lambda: members.now, requests_per_second=2)
+    async with Watched(scene.clients["east"], scene.namespace, PD_POOL, "east", role="decode") as members:
+        load = Load(MODEL, lambda: members.serving, requests_per_second=2)
         async with load.running():
             await asyncio.sleep(8)
             for seconds in (SHORT_SECONDS, LONG_SECONDS):
@@ -127,8 +128,8 @@ async def test_requests_are_served_while_the_management_cluster_has_no_api_serve
     plane = scene.places.hub.ours().plane
     operator = await case_study(scene)
     before = uids(await scene.instances(PRFAAS_POOL)) | uids(await scene.instances(PD_POOL))
-    async with Members(scene.clients["east"], scene.namespace, PD_POOL, "east") as members:
-        load = Load(MODEL, lambda: members.now, requests_per_second=2)
+    async with Watched(scene.clients["east"], scene.namespace, PD_POOL, "east", role="decode") as members:
+        load = Load(MODEL, lambda: members.serving, requests_per_second=2)
         async with load.running():
             await asyncio.sleep(5)
             begin = len(load.seen)

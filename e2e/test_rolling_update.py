@@ -8,8 +8,9 @@ import pytest
 from e2e.instances import Instance
 from e2e.samples import MODEL, PD_POOL, PRFAAS_POOL, of, small_case_study, with_argument
 from e2e.scene import Scene
-from e2e.traffic import Load, Members, ask, prompt
+from e2e.traffic import Load, ask, prompt
 from e2e.waiting import eventually
+from e2e.watched import Watched
 
 from demo.client import Seen
 
@@ -54,9 +55,9 @@ async def test_rolling_an_engine_argument_fails_no_request_keeps_max_unavailable
     await scene.ready()
     scene.say("ready; rolling both pools under load")
     old = {i.uid: i for pool in (PD_POOL, PRFAAS_POOL) for i in await scene.instances(pool)}
-    async with Members(scene.clients["east"], scene.namespace, PD_POOL, "east") as members:
-        deciders = members.now
-        load = Load(MODEL, lambda: members.now, requests_per_second=3)
+    async with Watched(scene.clients["east"], scene.namespace, PD_POOL, "east", role="decode") as members:
+        deciders = members.serving
+        load = Load(MODEL, lambda: members.serving, requests_per_second=3)
         async with load.running():
             await asyncio.sleep(5)
             members.watch_low()
@@ -71,7 +72,7 @@ async def test_rolling_an_engine_argument_fails_no_request_keeps_max_unavailable
             scene.say("rolled")
             await asyncio.sleep(3)
     assert load.failures == []
-    assert members.low >= DECODE - MAX_UNAVAILABLE, members.low
+    assert members.low >= DECODE - MAX_UNAVAILABLE, "\n".join(members.history)
     for (seen, ended), pod_gone in zip(answers, gone_at, strict=True):
         assert seen.ok
         assert ended < pod_gone, f"{seen.id} ended {ended - pod_gone:.1f} s after its pod"

@@ -6,18 +6,13 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 import aiohttp
-from e2e.instances import Instance, instance_of
+from e2e.instances import Instance
 
 from demo.client import Seen, completion, stream
 from demo.workload import WORDS
-from prfaas.api import meta
-from prfaas.kube.client import ApiClient
-from prfaas.kube.informer import Informer
-from prfaas.kube.resources import PODS, Obj
 
 TIMEOUT = aiohttp.ClientTimeout(total=60.0)
 
@@ -34,43 +29,6 @@ async def ask(target: str, model: str, text: str, *, id: str, max_tokens: int = 
         await stream(session, completion(model, text, max_tokens), seen)
     assert seen.ok, f"{seen.id} at {target}: {seen.status} {seen.error}"
     return seen
-
-
-class Members:
-    """Members of a pool's Service as a kube-proxy would know them: by label and readiness, from a watch."""
-
-    def __init__(self, client: ApiClient, namespace: str, pool: str, cluster: str) -> None:
-        selector = f"{meta.LABEL_POOL}={pool},{meta.LABEL_ROLE}={meta.ROLE_DECODE}"
-        self._cluster = cluster
-        self._informer = Informer(
-            client, PODS, namespace=namespace, label_selector=selector, on_change=self._changed
-        )
-        self.low = 1_000_000
-        """The fewest members at any moment since `watch_low` was called."""
-
-    async def __aenter__(self) -> Self:
-        self._informer.start()
-        await asyncio.wait_for(self._informer.synced.wait(), 30)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._informer.stop()
-
-    @property
-    def now(self) -> list[Instance]:
-        """Those that may get requests now."""
-        found = (instance_of(self._cluster, pod) for pod in self._informer.store.values())
-        return sorted((i for i in found if i.serving), key=lambda i: i.uid)
-
-    def watch_low(self) -> None:
-        """Begin to note the fewest members."""
-        self.low = len(self.now)
-
-    def _changed(self, change: str, old: Obj | None, new: Obj | None) -> None:
-        del change, old, new
-        self.low = min(self.low, len(self.now))
 
 
 @dataclass(slots=True)
