@@ -37,6 +37,8 @@ BETWEEN: list[Row] = [
     (2.3, 8, 4, "Layer"),
     (1.5, 6, 5, "Layer"),
 ]
+MIXED: list[Row] = [ROWS[0], ROWS[1], ROWS[2], ROWS[5], ROWS[7], ROWS[8]]
+"""Rows of the runs with old and wrong data."""
 POLICIES = {
     "static": {"policy": "static", "gain": 0.0},
     "gain 40": {"policy": "static", "gain": 0.4},
@@ -45,6 +47,7 @@ POLICIES = {
 }
 SIGHTS = {
     "exact": Sight(),
+    "between": Sight(),
     "aged-1": Sight(routers=5, age_seconds=1.0, length_error=0.05, service_error=0.10),
     "aged-5": Sight(routers=5, age_seconds=5.0, length_error=0.05, service_error=0.10),
 }
@@ -90,7 +93,7 @@ def study(row: Row, seeds: int, requests: int, variant: str) -> dict[str, object
 def main(seeds: int, requests: int, variant: str) -> None:
     """Run and write after each row."""
     lines = []
-    rows = [*ROWS, *BETWEEN] if variant == "exact" else [ROWS[0], ROWS[1], ROWS[2], ROWS[5], ROWS[7], ROWS[8]]
+    rows = ROWS if variant == "exact" else BETWEEN if variant == "between" else MIXED
     for row in rows:
         lines.append(study(row, seeds, requests, variant))
         print(lines[-1], flush=True)
