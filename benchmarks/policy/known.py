@@ -9,8 +9,8 @@ import sys
 from dataclasses import replace
 
 import numpy as np
-
 from benchmarks.policy.report import markdown_table, write
+
 from prfaas.model import paper
 from prfaas.model.deployment import Overlap
 from prfaas.simulate.scenario import Scenario, Traffic
