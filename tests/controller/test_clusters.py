@@ -7,7 +7,7 @@ import pytest
 
 from prfaas.kube.resources import CLUSTERROLEBINDINGS, PODS, SERVICEACCOUNTS, Obj
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Eventually = Callable[..., Any]
 
 

@@ -8,7 +8,7 @@ import yaml
 
 from prfaas.kube.resources import CONFIGMAPS, PODS, SECRETS
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Eventually = Callable[..., Any]
 
 KINDS = {"PDPool": "pd", "PrfaasPool": "far", "PrefillRoute": "route", "ModelProfile": "small"}

@@ -35,6 +35,7 @@ async def test_events_tell_transitions_once(world: Any, eventually: Eventually) 
     await eventually(told)
 
 
+@pytest.mark.slow
 async def test_an_idle_operator_writes_nothing(world: Any, shared_operator: Any) -> None:
     world.be_kubelet()
     world.be_kubelet("there")

@@ -8,7 +8,7 @@ import pytest
 from prfaas.controller.foundations import UNFOLLOWED
 from prfaas.kube.resources import CONFIGMAPS, PODS, REPLICASETS, SERVICES
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Eventually = Callable[..., Any]
 
 

@@ -14,7 +14,7 @@ from prfaas.kube.resources import (
     Obj,
 )
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 NAME = "operator"
 

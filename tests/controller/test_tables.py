@@ -13,6 +13,7 @@ pytestmark = pytest.mark.cluster
 Eventually = Callable[..., Any]
 
 
+@pytest.mark.slow
 async def test_a_pod_that_goes_is_out_of_both_tables_within_a_second(
     world: Any, eventually: Eventually
 ) -> None:
@@ -50,6 +51,7 @@ async def test_a_pod_that_goes_is_out_of_both_tables_within_a_second(
     assert min(took) < 1.0, took
 
 
+@pytest.mark.slow
 async def test_generations_rise_across_operator_restarts(
     quiet_world: Any, start_operator: Any, eventually: Eventually
 ) -> None:
@@ -74,6 +76,7 @@ async def test_generations_rise_across_operator_restarts(
     assert seen == sorted(set(seen)), seen
 
 
+@pytest.mark.slow
 async def test_an_instance_that_is_not_ready_for_a_while_stays_listed_as_such(
     world: Any, eventually: Eventually
 ) -> None:
@@ -111,12 +114,13 @@ async def test_a_table_that_somebody_edits_is_mended(world: Any, eventually: Eve
 
     async def mended() -> bool:
         table = await world.table("pd-control")
-        return {**table, "generation": 0} == {**good, "generation": 0}
+        return all(table[field] == good[field] for field in good if not field.endswith("generation"))
 
     await eventually(mended)
     assert (await world.table("pd-control"))["generation"] > good["generation"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restart", [False, True])
 async def test_a_table_that_is_lost_comes_back_with_a_higher_generation(
     quiet_world: Any, start_operator: Any, eventually: Eventually, restart: bool

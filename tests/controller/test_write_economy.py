@@ -34,6 +34,15 @@ def writes(world: Any) -> Counter[str]:
     return counted
 
 
+def footprint(operator: Any) -> str:
+    """Memory of an operator and its delay from a pod's change to the table."""
+    status = Path(f"/proc/{operator.process.pid}/status").read_text()
+    resident = int(status.partition("VmRSS:")[2].split()[0]) / 1024
+    latency = operator.sample("prfaas_operator_pod_to_table_seconds_sum")
+    latency /= operator.sample("prfaas_operator_pod_to_table_seconds_count")
+    return f"resident {resident:.0f} MiB, pod to table {latency:.2f} s in the mean"
+
+
 @pytest.mark.parametrize("where", ["here", "there"])
 async def test_a_deleted_pod_costs_at_most_four_writes_alone_and_two_in_a_burst(
     quiet_world: Any, start_operator: Any, eventually: Eventually, where: str
@@ -41,7 +50,7 @@ async def test_a_deleted_pod_costs_at_most_four_writes_alone_and_two_in_a_burst(
     world = quiet_world
     world.be_kubelet("there")
     world.be_kubelet()
-    start_operator("--no-leader-election")
+    operator = start_operator("--no-leader-election")
     # Instances of a PrfaasPool cost most: they are listed in two tables.
     await world.prfaas_pool(cluster=where, instances=POOL)
     await world.pd_pool()
@@ -72,5 +81,6 @@ async def test_a_deleted_pod_costs_at_most_four_writes_alone_and_two_in_a_burst(
     await eventually(complete, 60)
     burst = writes(world) - before
     assert burst.total() <= 2 * POOL, burst
+    print(footprint(operator))
     print(f"writes per pod: {alone.total() / ONE_BY_ONE:.2f} one by one {dict(alone)}, ",
           f"{burst.total() / POOL:.2f} in a burst {dict(burst)}")  # fmt: skip

@@ -39,7 +39,7 @@ COALESCE_SECONDS = 0.25
 """Between two writes of a topology when an instance went or changed its state."""
 ADDITION_SECONDS = 1.0
 """Between two writes when instances were only added, and of tables above 256 instances."""
-IDLE_SECONDS = 2.0
+IDLE_SECONDS = 10.0
 """A PrfaasPool's own list: nobody routes by it, so additions may wait for the next departure this long."""
 LARGE = 256
 AGAIN_SECONDS = 30.0
