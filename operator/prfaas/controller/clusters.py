@@ -4,7 +4,6 @@ Secrets are not watched (that would need rights on all of them); they are read a
 """
 
 import asyncio
-import contextlib
 import logging
 from dataclasses import dataclass
 
@@ -20,14 +19,12 @@ from prfaas.controller.outcomes import Done, Outcome, Wait
 from prfaas.controller.references import pools_on
 from prfaas.controller.resolve import Problem, parse
 from prfaas.controller.status import Report
-from prfaas.fleet import FOLLOWED, ClusterState
+from prfaas.fleet import ClusterState
 from prfaas.kube.resources import Obj
 from prfaas.telemetry import definitions as d
 
 SECRET_SECONDS = 15.0
 """How often the Secret is read again."""
-SYNC_SECONDS = 3.0
-"""How long to wait for the caches of a cluster that was just connected."""
 
 _log = logging.getLogger(__name__)
 
@@ -107,23 +104,8 @@ class ClusterReconciler:
         """Connect as the object and its Secret say, and follow children there. Raises ApiError."""
         fleet = self.context.fleet
         state = await fleet.ensure(raw, await fleet.secret_of(raw))
-        if state.client is not None and not fleet.synced(state.key):
-            fleet.follow(state.key)
-            await self._wait_for_caches(state.key)
+        fleet.follow(state.key)
         return state
-
-    async def _wait_for_caches(self, cluster: str) -> None:
-        """Nothing tells when caches are complete: wait a little, then let the pools look again."""
-        namespace, _, name = cluster.partition("/")
-        informers = [self.context.fleet.informer(cluster, resource) for resource in FOLLOWED]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(SYNC_SECONDS):
-                for informer in informers:
-                    if informer is not None:
-                        await informer.synced.wait()
-        for pool in pools_on(self.context.hub, namespace, name):
-            self.context.enqueue(pool)
-            self.context.enqueue(pool.tables)
 
     def _conditions(
         self, raw: Obj, cluster: MemberCluster | Problem, state: ClusterState | None, pools: list[Key]

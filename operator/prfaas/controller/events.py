@@ -35,6 +35,14 @@ class Wakeups:
         for pool in pools_on(self.context.hub, namespace, name):
             self._wake(pool)
 
+    def caches_changed(self, cluster: str, current: bool) -> None:
+        """The local copies of a member cluster are current now, or no longer are."""
+        if not current:
+            return
+        namespace, _, name = cluster.partition("/")
+        for pool in pools_on(self.context.hub, namespace, name):
+            self._wake(pool)
+
     def child_changed(
         self, cluster: str, resource: Resource, change: Change, old: Obj | None, new: Obj | None
     ) -> None:

@@ -1,7 +1,7 @@
 """A pool's place: its member cluster as it can be worked with now, and what the caches know of its
 children there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from prfaas.api.meta import (
@@ -10,11 +10,12 @@ from prfaas.api.meta import (
     LABEL_PART,
     PART_SLOT,
 )
-from prfaas.controller.children import Applier, owner_identity
+from prfaas.controller.children import Applier
 from prfaas.controller.context import Context
 from prfaas.controller.hub import annotation
 from prfaas.controller.references import ref
-from prfaas.fleet import FOLLOWED, ClusterState
+from prfaas.fleet import ClusterState
+from prfaas.fleet.fleet import OWNER_NAME
 from prfaas.kube.client import ApiClient
 from prfaas.kube.resources import CONFIGMAPS, PODS, REPLICASETS, Obj, Resource
 from prfaas.render.pool import Owner
@@ -48,13 +49,10 @@ class Place:
 
     @property
     def client(self) -> ApiClient | None:
-        """The client, if work there makes sense now: connected, and caches complete and in contact."""
-        state, fleet = self.state, self.context.fleet
-        if state is None or not state.usable or not fleet.synced(self.cluster):
-            return None
-        informers = (fleet.informer(self.cluster, resource) for resource in FOLLOWED)
-        in_contact = all(i is not None and i.last_error is None for i in informers)
-        return state.client if in_contact else None
+        """The client, if work there makes sense now: connected, and all caches current."""
+        state = self.state
+        workable = state is not None and state.usable and self.context.fleet.current(self.cluster)
+        return state.client if state is not None and workable else None
 
     @property
     def synced(self) -> bool:
@@ -91,11 +89,11 @@ class Place:
         if informer is not None:
             informer.learn(obj)
 
-    def _named(self, resource: Resource) -> Iterator[Obj]:
+    def _named(self, resource: Resource) -> list[Obj]:
         """Objects that name a pool like this one as their owner, of whatever hub."""
         store = self.context.fleet.store(self.cluster, resource)
-        wanted = (self.owner.kind, self.owner.namespace, self.owner.name)
-        return (obj for obj in (() if store is None else store.values()) if owner_identity(obj) == wanted)
+        owner = f"{self.owner.kind}/{self.owner.namespace}/{self.owner.name}"
+        return store.by_index(OWNER_NAME, owner) if store is not None else []
 
     def _ours(self, obj: Obj) -> bool:
         return annotation(obj, ANNOTATION_HUB) in (self.owner.hub_id, self.adopt_from)

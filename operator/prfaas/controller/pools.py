@@ -35,8 +35,6 @@ from prfaas.policy.slots import Limits, Plan, Role, RoleWanted, Slot, Wanted, pl
 from prfaas.render.hashes import revision, template_hash
 from prfaas.render.observe import observed_slots
 
-SYNC_SECONDS = 2.0
-"""How soon to look again at caches that are not complete yet."""
 AGAIN_SECONDS = 30.0
 """How soon to look again at what no event announces: a cluster that does not answer, a refusal that may
 pass."""
@@ -162,7 +160,7 @@ class PoolReconciler:
             observed=observed_of_status(self._context, raw, facts),
         )
         held = await self._context.status.write(raw["kind"], raw, report)
-        return _outcome(findings, facts, held, pool=pool, unsynced=not place.synced)
+        return _outcome(findings, facts, held, pool)
 
     def _look_anyway(self, place: Place, findings: Findings) -> None:
         """Count what is there also while nothing may be done, if the caches are complete."""
@@ -207,9 +205,7 @@ def _table_problem(context: Context, raw: Obj) -> Problem | None:
     return Problem(Reason.ROUTE_TABLE_TOO_LARGE, problem) if problem else None
 
 
-def _outcome(
-    findings: Findings, facts: Facts, held: float | None, *, pool: Pool | None, unsynced: bool
-) -> Outcome:
+def _outcome(findings: Findings, facts: Facts, held: float | None, pool: Pool | None) -> Outcome:
     if findings.retry:
         return Retry(findings.retry)
     if findings.problem is not None and findings.problem.stalled:
@@ -219,8 +215,6 @@ def _outcome(
             else Wait(findings.problem.message, AGAIN_SECONDS)
         )
     waits: list[Any] = [held, settles_in(facts), findings.plan.retry_seconds]
-    if unsynced:
-        waits.append(SYNC_SECONDS)
     if facts.silent_seconds or (findings.verdict is not None and findings.verdict.accepted != "Yes"):
         waits.append(AGAIN_SECONDS)
     again = min((w for w in waits if w is not None), default=None)

@@ -127,6 +127,7 @@ class Operator:
             rules=self.options.rules,
             on_state=lambda state: self._wakeups.cluster_changed(state),
             on_object=lambda *change: self._wakeups.child_changed(*change),
+            on_caches=lambda *change: self._wakeups.caches_changed(*change),
             gates=self._gates,
             user_agent=USER_AGENT,
         )
