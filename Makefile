@@ -47,12 +47,12 @@ setup: venv peers toolchain ## All of the above
 
 .PHONY: quick
 quick: setup ## Everyday loop: the fast tests
-	$(BIN)/pytest -q -n 2 -m "not slow and not soak"
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not slow and not soak"
 
 .PHONY: test
 test: setup check ## All tests but long soaks and end-to-end
 	@mkdir -p build
-	$(BIN)/pytest -q -n 2 -m "not soak" --durations=15 --junit-xml=build/test.xml
+	$(BIN)/pytest -q -n 2 --dist loadfile -m "not soak" --durations=25 --junit-xml=build/test.xml
 
 .PHONY: e2e
 e2e: setup ## End-to-end tests: operator, routers and engines on real clusters
