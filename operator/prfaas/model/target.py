@@ -54,14 +54,16 @@ def find_target(
     gain: float = 0.0,
     egress_limit: float = 1.0,
     price_weight: float = 0.0,
+    pooling: float = 1.0,
 ) -> Target:
     """The best threshold for `rate` requests per second.
 
     `egress_limit` is the share of each pool's usable egress that may be used. `price_weight` is seconds of
-    mean TTFT that one unit of money per request is worth.
+    mean TTFT that one unit of money per request is worth. `pooling` says how well routers know the
+    instances' loads (see `TtftTable.at`).
     """
     table = TtftTable(deployment)
-    load = table.at(rate, prefill_instances)
+    load = table.at(rate, prefill_instances, pooling=pooling)
     mean = load.mean_seconds()
     local, remote, link = load.utilizations()
     link = link / egress_limit

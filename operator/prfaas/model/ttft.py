@@ -45,8 +45,14 @@ class _Side:
         safe = np.maximum(self.share, 1e-12)
         self.total, self.mean, self.second = first, first / safe, second / safe
 
-    def wait(self, servers: int, rate: float) -> Wait:
-        return wait(servers, rate * self.share, self.mean, self.second)
+    def wait(self, servers: int, rate: float, pooling: float = 1.0) -> Wait:
+        pooled = wait(servers, rate * self.share, self.mean, self.second)
+        if pooling >= 1 or servers < 2:
+            return pooled
+        single = wait(1, rate * self.share / servers, self.mean, self.second)
+        chance = pooling * pooled.probability + (1 - pooling) * single.probability
+        mean = pooling * pooled.mean_seconds + (1 - pooling) * single.mean_seconds
+        return Wait(chance, mean, pooled.utilization)
 
 
 class TtftTable:
@@ -69,9 +75,13 @@ class TtftTable:
             for r, side, p in zip(pools, sides, power, strict=True)
         ]
 
-    def at(self, rate: float, prefill_instances: int) -> "Load":
-        """Waits and utilizations at `rate` requests per second with this many local prefill instances."""
-        return Load(self, rate, prefill_instances)
+    def at(self, rate: float, prefill_instances: int, *, pooling: float = 1.0) -> "Load":
+        """Waits and utilizations at `rate` requests per second with this many local prefill instances.
+
+        `pooling` is 1 where prompts go to the least loaded instance, 0 where nothing is known of the
+        instances' loads, so that each is a queue of its own.
+        """
+        return Load(self, rate, prefill_instances, pooling)
 
     def service(self, remote: RemotePool | None) -> Array:
         """T(l) on every point, locally or in a PrFaaS pool."""
@@ -98,16 +108,16 @@ class _Remote:
 class Load:
     """Queues of one deployment at one rate and split, for every threshold."""
 
-    def __init__(self, table: TtftTable, rate: float, prefill_instances: int) -> None:
+    def __init__(self, table: TtftTable, rate: float, prefill_instances: int, pooling: float) -> None:
         self.table = table
         self._rate = rate
         servers = prefill_instances * max(1, table.deployment.pd.hardware.concurrency)
-        self.local = table.local.wait(servers, rate)
+        self.local = table.local.wait(servers, rate, pooling)
         self.remote: list[tuple[_Remote, Wait, Wait | None]] = []
         for r in table.remotes:
             servers = r.pool.instances * max(1, r.pool.hardware.concurrency)
             wire = r.wire.wait(1, rate * r.share) if r.wire else None
-            self.remote.append((r, r.side.wait(servers, rate * r.share), wire))
+            self.remote.append((r, r.side.wait(servers, rate * r.share, pooling), wire))
 
     def mean_seconds(self) -> Array:
         """Predicted mean TTFT at each threshold; infinite where a queue is not stable."""

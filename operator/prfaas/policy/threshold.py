@@ -165,12 +165,21 @@ class ThresholdLoop:
             prefill_instances=seen.prefill_ready,
             gain=self._usable_gain(seen),
             price_weight=self._settings.price_weight,
+            pooling=self._pooling(seen),
         )
 
     def _usable_gain(self, seen: Observation) -> float:
         """The gain that routers can apply to data of this age."""
         rate = self._target.loop_rate_per_second if self._target else _PRIOR_LOOP_RATE
         return faded_gain(self._settings.gain, rate, seen.backlog_age_seconds)
+
+    def _pooling(self, seen: Observation) -> float:
+        """How much of the differences between instances routers still know: as in `policy.backlog`."""
+        others = 1 - 1 / max(1, seen.deciders)
+        mean = self._deployment.pd.hardware.prefill.seconds(self._deployment.workload.lengths.mean())
+        for remote in self._deployment.remotes:
+            mean = min(mean, remote.hardware.prefill.seconds(self._deployment.workload.lengths.mean()))
+        return exp(-others * seen.backlog_age_seconds / max(mean, 1e-9))
 
     def _current(self, seen: Observation) -> Deployment:
         """The deployment as it is now: ready instances, believed links."""
