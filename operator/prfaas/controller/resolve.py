@@ -5,6 +5,7 @@ A problem says whether somebody has to change the object itself (`stalled`) or w
 still come.
 """
 
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -26,6 +27,9 @@ from prfaas.render.view import pool_view
 
 Pool = PDPool | PrfaasPool
 R = TypeVar("R", bound=Resource)
+
+REMEMBERED = 1024
+"""Objects whose typed form is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +61,43 @@ class Settings:
     router_image: str
 
 
+class _Memory:
+    """What objects were read as, by uid and version: every change of a pod looks at the same few again."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[str, str], Resource | Problem] = OrderedDict()
+
+    def recall(self, raw: Obj) -> Resource | Problem | None:
+        """What this version was read as, None if that is not known."""
+        return self._known.get(self._key(raw))
+
+    def keep(self, raw: Obj, found: Resource | Problem) -> None:
+        """Remember it; the oldest are forgotten. An object without a version is not remembered."""
+        key = self._key(raw)
+        if all(key):
+            self._known[key] = found
+        if len(self._known) > REMEMBERED:
+            self._known.popitem(last=False)
+
+    def _key(self, raw: Obj) -> tuple[str, str]:
+        meta = raw["metadata"]
+        return meta.get("uid", ""), meta.get("resourceVersion", "")
+
+
+_memory = _Memory()
+
+
 def parse(kind: type[R], raw: Obj) -> R | Problem:
     """The typed resource. Objects made before a rule was added may break it."""
+    known = _memory.recall(raw)
+    if isinstance(known, kind | Problem):
+        return known
+    found = _parse(kind, raw)
+    _memory.keep(raw, found)
+    return found
+
+
+def _parse(kind: type[R], raw: Obj) -> R | Problem:
     try:
         resource = kind.model_validate(raw)
     except ValidationError as error:
@@ -145,6 +184,13 @@ def acting_route(objects: Objects, namespace: str, pd_pool: str) -> PrefillRoute
         return None
     route = parse_route(routes[0])
     return None if isinstance(route, Problem) else route
+
+
+def refused_route(objects: Objects, namespace: str, pd_pool: str) -> str:
+    """Name of the route that acts on a PDPool, if this release cannot carry it out; empty otherwise."""
+    routes = routes_of(objects, namespace, pd_pool)
+    refused = bool(routes) and isinstance(parse_route(routes[0]), Problem)
+    return str(routes[0]["metadata"]["name"]) if refused else ""
 
 
 def parse_route(raw: Obj) -> PrefillRoute | Problem:

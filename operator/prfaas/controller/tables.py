@@ -2,8 +2,9 @@
 change.
 
 A PDPool's topology lists its own instances and those of its route's remotes; whatever cannot be seen now
-(a remote cluster that does not answer, a reference that is missing) stays as it is published:
-configuration does not expire. Generations are read back from the cluster, so they rise across restarts too.
+(a remote cluster that does not answer, a reference that is missing) stays as it is published, and so does
+what a route said before it was changed into one that is refused: configuration does not expire. Generations
+are read back from the cluster, so they rise across restarts too.
 """
 
 import time
@@ -26,7 +27,14 @@ from prfaas.controller.outcomes import Done, Outcome, Retry, Wait
 from prfaas.controller.place import Place, place_of
 from prfaas.controller.publish import Publisher
 from prfaas.controller.references import routes_of, routes_to
-from prfaas.controller.resolve import Problem, Resolved, acting_route, parse_pool, resolve
+from prfaas.controller.resolve import (
+    Problem,
+    Resolved,
+    acting_route,
+    parse_pool,
+    refused_route,
+    resolve,
+)
 from prfaas.controller.topology import keep_remote, survivors, urgent
 from prfaas.kube.resources import Obj
 from prfaas.render.control import Link, control_of
@@ -69,6 +77,9 @@ class TablesReconciler:
         anchor_uid = publisher.anchor_uid(key.name)
         if not anchor_uid:
             return Wait("the anchor is not there")
+        too_soon = self.context.published.of(pool).written_at + COALESCE_SECONDS - time.monotonic()
+        if too_soon > 0:
+            return Done(too_soon)
         try:
             return await self._publish(pool, raw, publisher, anchor_uid)
         except NameTaken as taken:
@@ -141,7 +152,7 @@ class TablesReconciler:
         if raw["kind"] == "PrfaasPool":
             peers = peers_of(self.context, namespace, name)
             return topology_of(resolved.view, peers=peers, **common)
-        remotes, unseen = self._remotes(namespace, name)
+        remotes, unseen = self._remotes(namespace, name, current)
         wanted = topology_of(resolved.view, remotes=remotes, **common)
         if current is not None:
             for remote in unseen:
@@ -155,12 +166,17 @@ class TablesReconciler:
             hashes = sorted({*hashes, *current.key_hashes})
         return msgspec.structs.replace(wanted, key_hashes=tuple(hashes))
 
-    def _remotes(self, namespace: str, pd_pool: str) -> tuple[list[RemoteView], list[str]]:
+    def _remotes(
+        self, namespace: str, pd_pool: str, current: Topology | None
+    ) -> tuple[list[RemoteView], list[str]]:
         """Remote pools of the acting route, and names of those whose instances cannot be seen now."""
         route = acting_route(self.context.hub, namespace, pd_pool)
+        names = [entry.name for entry in route.spec.prfaas_pools] if route else []
+        if current is not None and refused_route(self.context.hub, namespace, pd_pool):
+            names = [remote.name for remote in current.remotes]
         seen: list[RemoteView] = []
         unseen: list[str] = []
-        for name in [entry.name for entry in route.spec.prfaas_pools] if route else ():
+        for name in names:
             raw = self.context.hub.get("PrfaasPool", namespace, name)
             if raw is None:
                 continue
@@ -187,6 +203,10 @@ class TablesReconciler:
         route = acting_route(self.context.hub, pool.namespace, pool.name) if pool.kind == "PDPool" else None
         topology = self.context.published.of(pool).topology
         current = await publisher.read(Control, control_name(pool.name))
+        refused = refused_route(self.context.hub, pool.namespace, pool.name) if pool.kind == "PDPool" else ""
+        if current is not None and refused and refused == current.route:
+            self.context.published.of(pool).control = current
+            return False
         wanted = control_of(
             resolved.view,
             route=route,
