@@ -145,3 +145,14 @@ def test_compare_makes_a_table_for_a_pull_request() -> None:
     got = prfaas("compare", SAMPLE, SAMPLE, "--markdown")
     assert got.exit_code == 0
     assert "| | before | after | change |" in got.output
+
+
+def test_compare_says_what_another_split_would_carry_as_written(tmp_path: Path) -> None:
+    target = tmp_path / "after"
+    shutil.copytree(SAMPLE, target)
+    pool = target / "pdpool.yaml"
+    pool.write_text(pool.read_text().replace("manual: {prefill: 3}", "manual: {prefill: 6}"))
+    lines = json.loads(prfaas("compare", SAMPLE, target, "--json").output)["routes"]["case-study"]
+    assert lines["writtenPrefillInstances"] == {"before": 3, "after": 6, "changePercent": 100.0}
+    assert lines["writtenLambdaMax"]["after"] < lines["writtenLambdaMax"]["before"]
+    assert lines["lambdaMax"]["changePercent"] == 0

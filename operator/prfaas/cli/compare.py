@@ -68,7 +68,17 @@ def _compare(before: Path, after: Path, rate: float | None) -> dict[str, list[_L
             if at is None:
                 at = make_plan(first.deployment, name=name).rate
             pair = [
-                make_plan(p.deployment, name=name, rate=at, gain=p.gain, currency=p.currency) if p else None
+                make_plan(
+                    p.deployment,
+                    name=name,
+                    rate=at,
+                    gain=p.gain,
+                    currency=p.currency,
+                    prefill_instances=p.prefill_instances,
+                    threshold=p.threshold_tokens,
+                )
+                if p
+                else None
                 for p in (old.get(name), new.get(name))
             ]
             routes[name] = _lines(at, pair[0], pair[1])
@@ -79,6 +89,9 @@ def _lines(rate: float, before: "Plan | None", after: "Plan | None") -> list[_Li
     figures = [_figures(plan) if plan else {} for plan in (before, after)]
     currency = next((plan.currency for plan in (before, after) if plan), "")
     named = {
+        "writtenPrefillInstances": ("as written, prefill", ""),
+        "writtenThresholdTokens": ("as written, t", "tokens"),
+        "writtenLambdaMax": ("as written, most", "req/s"),
         "prefillInstances": ("best split, prefill", ""),
         "decodeInstances": ("best split, decode", ""),
         "lambdaMax": ("Lambda_max", "req/s"),
@@ -100,6 +113,7 @@ def _lines(rate: float, before: "Plan | None", after: "Plan | None") -> list[_Li
 
 def _figures(plan: "Plan") -> dict[str, float | None]:
     best = plan.best
+    written = plan.current
     values = {
         "prefillInstances": best.prefill_instances,
         "decodeInstances": best.decode_instances,
@@ -114,6 +128,12 @@ def _figures(plan: "Plan") -> dict[str, float | None]:
         "costPerHour": plan.cost_per_hour,
         "costPerThousandRequests": 1000 * plan.cost_per_request,
     }
+    if written is not None:
+        values |= {
+            "writtenPrefillInstances": written.prefill_instances,
+            "writtenThresholdTokens": written.threshold_tokens,
+            "writtenLambdaMax": written.lambda_max,
+        }
     return {key: round(value, 4) if value < float("inf") else None for key, value in values.items()}
 
 
