@@ -29,6 +29,18 @@ def test_reads_leases_and_reviews_are_no_writes() -> None:
     assert is_write("DELETE", "/api/v1/namespaces/ns/pods/p")
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/ns/configmaps/leases-topology",
+        "/api/v1/namespaces/leases/pods/p",
+        "/apis/apps/v1/namespaces/selfsubjectaccessreviews/replicasets/selfsubjectaccessreviews-0",
+    ],
+)
+def test_a_name_takes_no_write_past_the_lease(path: str) -> None:
+    assert is_write("PATCH", path)
+
+
 def test_each_write_counts_once_with_its_verb_and_its_error() -> None:
     metrics = Metrics()
     counter = WriteCounter(metrics, "hub")

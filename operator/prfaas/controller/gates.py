@@ -14,12 +14,12 @@ from prfaas.telemetry.metrics import Metrics
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _KINDS = {r.plural: r.kind for r in vars(resources).values() if isinstance(r, Resource)}
-_NO_WRITES = ("/leases", "/selfsubjectaccessreviews")
+_NO_WRITES = ("Lease", "SelfSubjectAccessReview")
 
 
 def is_write(method: str, path: str) -> bool:
     """Whether a call counts as a write."""
-    return method in _VERBS and not any(part in path for part in _NO_WRITES)
+    return method in _VERBS and kind_of(path) not in _NO_WRITES
 
 
 def kind_of(path: str) -> str:
