@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from prfaas.kube.resources import CONFIGMAPS, PODS, SECRETS
+from prfaas.kube.resources import CONFIGMAPS, PODS, REPLICASETS, SECRETS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 Eventually = Callable[..., Any]
@@ -121,6 +121,44 @@ async def test_a_pool_whose_cluster_is_gone_waits_and_is_let_go_only_when_asked(
         return True
 
     await eventually(let_go)
+
+
+async def _leave_alone(world: Any, name: str) -> None:
+    """Take a slot's ReplicaSet away from under its pod."""
+    await world.clients["here"].delete(REPLICASETS, name, namespace=world.children, propagation="Orphan")
+
+
+async def test_a_pod_that_was_left_alone_is_adopted_or_goes_but_never_stays_beside_the_pool(
+    world: Any, eventually: Eventually
+) -> None:
+    world.be_kubelet()
+    await world.pd_pool()
+    await world.settled("PDPool", "pd")
+    await _leave_alone(world, "pd-0")
+
+    async def two_with_an_owner() -> bool:
+        pods = [p for p in await world.listed(PODS, "pd") if "deletionTimestamp" not in p["metadata"]]
+        return len(pods) == 2 and all(p["metadata"].get("ownerReferences") for p in pods)
+
+    await eventually(two_with_an_owner, 40)
+    await world.settled("PDPool", "pd")
+
+
+async def test_a_pod_that_was_left_alone_goes_with_its_pool(world: Any, eventually: Eventually) -> None:
+    world.be_kubelet()
+    await world.pd_pool()
+    await world.settled("PDPool", "pd")
+    # While a reference is missing, nothing adopts them.
+    await world.delete("ModelProfile", "small")
+    await world.wait_condition("PDPool", "pd", "Ready", "False", "ProfileNotFound")
+    for name in ("pd-0", "pd-1"):
+        await _leave_alone(world, name)
+    await world.delete("PDPool", "pd")
+
+    async def nothing() -> bool:
+        return await world.gone("PDPool", "pd") and not await world.leftovers()
+
+    await eventually(nothing, 60)
 
 
 def _kubeconfig_to_nowhere(world: Any) -> str:

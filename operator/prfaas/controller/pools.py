@@ -118,6 +118,8 @@ class PoolReconciler:
         work = SlotWork(place, client, view.name, view.namespace, findings.children)
         for action in made.actions:
             await work.carry_out(action, view, anchor_uid)
+        if made.settled:
+            await work.remove_left_alone()
         if made.actions:
             self._context.enqueue(Key(place.owner.kind, place.owner.namespace, place.owner.name, "tables"))
 

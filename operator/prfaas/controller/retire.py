@@ -42,7 +42,6 @@ PATIENCE_SECONDS = 10.0
 MAX_LISTED = 20
 """Orphans that an event or condition names one by one."""
 
-_WRITTEN = ("conditions", "observedGeneration")
 NOTHING = Wanted({"decode": RoleWanted(0, "", ""), "prefill": RoleWanted(0, "", "")})
 
 
@@ -78,7 +77,8 @@ async def _drain(place: Place, client: ApiClient, raw: Obj, children: Children) 
     work = SlotWork(place, client, name, _namespace(place), children)
     for action in plan(NOTHING, slots).actions:
         await work.carry_out(action, None, "")
-    left = sum(len(slot.pods) for slot in slots)
+    await work.remove_left_alone()
+    left = len(children.pods)
     message = f"Draining {left} instances." if left else "Removing slots."
     await _say(place, raw, Condition.of(ConditionType.READY, False, Reason.DELETING, message), message)
     return Wait(message, WAIT_SECONDS)

@@ -7,7 +7,9 @@ what is there.
 
 import contextlib
 import secrets
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from prfaas.api.meta import ANNOTATION_FAILURES, FIELD_MANAGER, slot_name
 from prfaas.controller.place import Children, Place
@@ -25,6 +27,7 @@ from prfaas.policy.slots import (
     ScaleToZero,
     UpdateTemplate,
 )
+from prfaas.render.observe import left_alone
 from prfaas.render.pool import PoolView
 from prfaas.render.slot import drain_token_of, scale_patch, slot_replica_set
 
@@ -90,11 +93,18 @@ class SlotWork:
         )
         self._wrote(made)
 
+    async def remove_left_alone(self) -> None:
+        """Delete pods that belong to no slot and that nobody else would delete. Raises ApiError."""
+        deleted = self.place.context.deletions.current()
+        for pod in left_alone(self.children.replica_sets, self.children.pods):
+            if pod["metadata"]["uid"] not in deleted and "deletionTimestamp" not in pod["metadata"]:
+                await self._delete(PODS, pod)
+
     async def _clear(self, uids: tuple[str, ...]) -> None:
         for uid in uids:
             await self._delete(PODS, self._pod(uid))
 
-    async def _delete(self, resource: Resource, obj: Obj | None) -> None:
+    async def _delete(self, resource: Resource, obj: Mapping[str, Any] | None) -> None:
         if obj is None:
             return
         meta = obj["metadata"]

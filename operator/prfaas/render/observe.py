@@ -28,15 +28,15 @@ def observed_slots(
     `age_seconds(uid)`: how long the caller has known the pod. `deleted`: uids of pods and ReplicaSets that
     the caller has deleted and its cache may still show. `zero_seconds`: by slot, how long the caller has
     seen it at zero replicas. `loads`: by pod uid, any measure of work in hand. Pods whose ReplicaSet is
-    going keep their number taken; those that were left alone (`kubectl delete --cascade=orphan`) do not, so
-    that the slot's next ReplicaSet adopts them.
+    going keep their number taken; those that were left alone do not, so that a new ReplicaSet of that
+    number adopts them.
     """
-    replica_sets = list(replica_sets)
-    standing = {_number(raw) for raw in replica_sets}
+    replica_sets, pods = list(replica_sets), list(pods)
+    alone = {pod["metadata"]["uid"] for pod in left_alone(replica_sets, pods)}
     by_slot: dict[int, list[Pod]] = {}
     for raw in pods:
         number = _number(raw)
-        if number is not None and (number in standing or has_controller(raw)):
+        if number is not None and raw["metadata"]["uid"] not in alone:
             pod = _pod(raw, age_seconds, deleted, loads or {})
             by_slot.setdefault(number, []).append(pod)
     slots: dict[int, Slot] = {}
@@ -90,8 +90,15 @@ def _pod(
     )
 
 
-def has_controller(pod: Mapping[str, Any]) -> bool:
-    """Whether some controller answers for the pod, as its ReplicaSet does."""
+def left_alone(
+    replica_sets: Iterable[Mapping[str, Any]], pods: Iterable[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Pods that nobody will ever remove: their ReplicaSet went without them (`--cascade=orphan`)."""
+    standing = {_number(raw) for raw in replica_sets}
+    return [pod for pod in pods if _number(pod) not in standing and not _has_controller(pod)]
+
+
+def _has_controller(pod: Mapping[str, Any]) -> bool:
     return any(reference.get("controller") for reference in pod["metadata"].get("ownerReferences") or ())
 
 
