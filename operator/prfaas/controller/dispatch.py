@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 
 from prfaas.controller.keys import Key, Kind
-from prfaas.controller.outcomes import Done, Outcome, Retry, Terminal, Wait
+from prfaas.controller.outcomes import Done, Outcome, Terminal, Wait
 from prfaas.kube.errors import ApiError, Conflict, Forbidden, Unreachable
 from prfaas.kube.lease import LeadershipLost
 from prfaas.kube.queue import QueueObserver
@@ -83,11 +83,6 @@ def explain(error: ApiError) -> str:
     if isinstance(error, Unreachable):
         return f"no answer: {error.message}"
     return str(error)
-
-
-def as_retry(error: ApiError) -> Retry:
-    """An API error as an outcome."""
-    return Retry(explain(error))
 
 
 class Observer(QueueObserver):

@@ -96,7 +96,8 @@ class Place:
         return store.by_index(OWNER_NAME, owner) if store is not None else []
 
     def _ours(self, obj: Obj) -> bool:
-        return annotation(obj, ANNOTATION_HUB) in (self.owner.hub_id, self.adopt_from)
+        hub = annotation(obj, ANNOTATION_HUB)
+        return bool(hub) and hub in (self.owner.hub_id, self.adopt_from)
 
     def _mine(self, resource: Resource) -> list[Obj]:
         return [obj for obj in self._named(resource) if self._ours(obj)]

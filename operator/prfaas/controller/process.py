@@ -1,8 +1,8 @@
 """The operator as a process: what is started in which order, who may act, and how it leaves.
 
 kopf owns signals and the watch (`watch`); the rest starts in its start handler and ends in its stop
-handler. Only the holder of the lease reconciles; a process that loses it ends, because a fresh one starts
-from a clean state.
+handler. Only the holder of the lease reconciles; a process that loses it stops in the middle of whatever it
+does, and competes again.
 """
 
 import asyncio
@@ -186,7 +186,8 @@ class Operator:
 
     async def _stop(self) -> None:
         self._stopping = True
-        ending = (self._workers, self._warm_up, *reversed(self._tasks))
+        # The lease goes last: the events that are still to be written need it.
+        ending = (self._workers, self._warm_up, *self._tasks)
         for task in [task for task in ending if task is not None]:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError, Exception):
