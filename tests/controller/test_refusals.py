@@ -68,6 +68,37 @@ async def test_routes_that_ask_for_what_is_not_built_stall_and_the_pool_behaves_
     await eventually(never)
 
 
+async def test_a_route_that_is_changed_into_what_is_not_built_stalls_and_routers_keep_what_they_have(
+    world: Any, eventually: Eventually
+) -> None:
+    world.be_kubelet()
+    await world.pd_pool(instances=1, prefill=0)
+    await world.prfaas_pool(instances=2)
+    await world.route()
+    await world.settled("PrfaasPool", "far")
+    await world.settled("PrefillRoute", "route")
+
+    async def remote() -> set[str]:
+        rows = (await world.table("pd-topology"))["instances"]
+        return {row["id"] for row in rows if row["pool"] == "far"}
+
+    async def both() -> bool:
+        return len(await remote()) == 2
+
+    await eventually(both)
+    await world.patch("PrefillRoute", "route", spec={"threshold": {"mode": "Auto"}})
+    await world.wait_condition("PrefillRoute", "route", "Stalled", "True", "NotSupported")
+    pod = (await world.listed(PODS, "far"))[0]
+    await world.clients["here"].delete(PODS, pod["metadata"]["name"], namespace=world.children)
+
+    async def replaced() -> bool:
+        return pod["metadata"]["uid"] not in await remote() and await both()
+
+    await eventually(replaced)
+    control = await world.table("pd-control")
+    assert (control["mode"], control["tokens"], control["route"]) == ("Static", 4000, "route")
+
+
 async def test_clusters_that_ask_for_what_is_not_built_stall(world: Any) -> None:
     for name, field in (("fleet", "clusterProfileRef"), ("argo", "argoCDSecretRef")):
         connection = {field: {"name": "x"}}
