@@ -107,3 +107,9 @@ def test_any_increasing_points_give_an_increasing_curve(points: list[tuple[float
     values = [curve.seconds(x) for x in lengths]
     assert all(a <= b for a, b in pairwise(values))
     assert all(curve.slope(x) >= 0 for x in lengths)
+
+
+def test_a_steep_end_does_not_overflow_far_out() -> None:
+    steep = LatencyCurve([(124_230, 1.0), (126_630, 79.0)])
+    assert 1e12 < steep.seconds(16_777_216) < 1e16
+    assert steep.slope(16_777_216) > 0

@@ -18,6 +18,8 @@ MIN_POINTS = 2
 MAX_TOKENS = 100_000_000
 """Longest prompt a curve may be told about."""
 MAX_SECONDS = 1e6
+_LARGEST = 35.0
+"""ln of the longest time a curve says, about 10^15 s: steep last points would overflow further out."""
 
 
 class LatencyCurve:
@@ -76,7 +78,7 @@ class LatencyCurve:
         if index is None:
             return self._start_slope
         b = self._exponents[index]
-        return b * exp(self._offsets[index] + (b - 1) * log(tokens))
+        return b * exp(min(_LARGEST, self._offsets[index] + (b - 1) * log(tokens)))
 
     def tokens(self, seconds: float) -> float:
         """Inverse of T: the longest prompt that prefills within `seconds`; 0 when not even the fixed cost
@@ -106,7 +108,7 @@ class LatencyCurve:
             return self.start_seconds + self._start_slope * tokens
         if index >= len(self._exponents):
             index -= 1
-        return exp(self._offsets[index] + self._exponents[index] * log(tokens))
+        return exp(min(_LARGEST, self._offsets[index] + self._exponents[index] * log(tokens)))
 
 
 def _check(points: Sequence[tuple[float, float]]) -> None:
