@@ -203,14 +203,27 @@ class Scene:
         for place in self.places.distinct.values():
             with contextlib.suppress(ApiError):
                 await self._client(place).delete(NAMESPACES, self.namespace)
-        await eventually(self._empty, 60, what="pods are left")
+        with contextlib.suppress(AssertionError):
+            await eventually(self._empty, 30)
+        await self._force()
+        await eventually(self._empty, 20, what="pods are left")
         for client in (self.hub, *self.clients.values()):
             await client.close()
 
     async def _empty(self) -> bool:
-        return not [
-            pod for c in self.clients.values() for pod in (await c.list(PODS, namespace=self.namespace)).items
-        ]
+        return not [pod for found in await self._left() for pod in found]
+
+    async def _force(self) -> None:
+        """Delete pods whose node will never say that they have ended."""
+        for client, pods in zip(self.clients.values(), await self._left(), strict=True):
+            for pod in pods:
+                with contextlib.suppress(NotFound):
+                    await client.delete(
+                        PODS, pod["metadata"]["name"], namespace=self.namespace, grace_seconds=0
+                    )
+
+    async def _left(self) -> list[list[Document]]:
+        return [(await c.list(PODS, namespace=self.namespace)).items for c in self.clients.values()]
 
     def _client(self, place: Place) -> ApiClient:
         return next((self.clients[n] for n, p in self.places.members.items() if p is place), self.hub)
