@@ -78,6 +78,11 @@ class Applier:
                 return live
         return await self.client.apply(resource, desired, manager=FIELD_MANAGER)
 
+    async def read_ours(self, resource: Resource, name: str, *, namespace: str) -> Obj | None:
+        """The object straight from the API server, None if there is none or it is somebody else's."""
+        found = await self.read(resource, name, namespace=namespace)
+        return found if owned_by(found, self.owner, adopt_from=self.adopt_from).may_apply else None
+
     async def read(self, resource: Resource, name: str, *, namespace: str) -> Obj | None:
         """The object straight from the API server, None if there is none."""
         try:

@@ -109,7 +109,7 @@ async def _read_key(context: Context, pool: Key) -> str:
     if place is None or client is None or place.state is None:
         return ""
     try:
-        live = await place.applier(client).read(
+        live = await place.applier(client).read_ours(
             SECRETS, key_secret_name(pool.name), namespace=place.state.namespace
         )
     except ApiError:

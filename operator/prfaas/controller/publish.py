@@ -12,7 +12,6 @@ from prfaas.controller.keys import Key
 from prfaas.controller.place import Place
 from prfaas.kube.client import ApiClient
 from prfaas.kube.resources import CONFIGMAPS, Obj
-from prfaas.render.ownership import owned_by
 from prfaas.render.pool import PoolView
 from prfaas.render.tables import TooLarge, read_table, renewed, table_config_map
 from prfaas.telemetry import definitions as d
@@ -39,11 +38,9 @@ class Publisher:
         cached = self.place.children().config_maps.get(name)
         if cached is not None or self.place.state is None:
             return cached
-        found = await self.place.applier(self.client).read(
+        return await self.place.applier(self.client).read_ours(
             CONFIGMAPS, name, namespace=self.place.state.namespace
         )
-        owned = owned_by(found, self.place.owner, adopt_from=self.place.adopt_from)
-        return found if owned.may_apply else None
 
     async def read(self, kind: type[Table], name: str) -> Table | None:
         """The table as it is published. Raises ApiError."""

@@ -31,7 +31,6 @@ from prfaas.kube.resources import (
 )
 from prfaas.policy.slots import RoleWanted, Wanted, plan
 from prfaas.render.observe import observed_slots
-from prfaas.render.ownership import owned_by
 
 LOOK_SECONDS = 1.0
 """Between looks at children that no cache follows."""
@@ -87,9 +86,8 @@ async def _drain(place: Place, client: ApiClient, raw: Obj, children: Children) 
 async def _remove_rest(place: Place, client: ApiClient, raw: Obj, children: Children) -> bool:
     """Delete the anchor and look whether anything that it owns is left."""
     name, applier = raw["metadata"]["name"], place.applier(client)
-    anchor = await applier.read(CONFIGMAPS, anchor_name(name), namespace=_namespace(place))
-    ours = anchor is not None and owned_by(anchor, place.owner, adopt_from=place.adopt_from).may_apply
-    if anchor is not None and ours:
+    anchor = await applier.read_ours(CONFIGMAPS, anchor_name(name), namespace=_namespace(place))
+    if anchor is not None:
         meta = anchor["metadata"]
         with contextlib.suppress(NotFound):
             await client.delete(
@@ -103,8 +101,7 @@ async def _remove_rest(place: Place, client: ApiClient, raw: Obj, children: Chil
     if children.config_maps:
         return True
     for resource, child in _unfollowed(name):
-        live = await applier.read(resource, child, namespace=_namespace(place))
-        if live is not None and owned_by(live, place.owner, adopt_from=place.adopt_from).may_apply:
+        if await applier.read_ours(resource, child, namespace=_namespace(place)) is not None:
             return True
     return False
 
