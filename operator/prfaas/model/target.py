@@ -78,7 +78,9 @@ def find_target(
     effective = float(table.stages.thresholds[index])
     tokens = effective
     if gain > 0 and deployment.remotes and prefill_instances > 0:
-        tokens = _before_tilt(load, index, gain, float(worst[index]))
+        # Waits of separate queues would exaggerate the mean tilt: backlogs level out through it.
+        pooled = load if pooling >= 1 else table.at(rate, prefill_instances)
+        tokens = _before_tilt(pooled, index, gain, float(worst[index]))
     return Target(
         tokens=max(1.0, tokens),
         effective_tokens=effective,
