@@ -56,7 +56,12 @@ test: setup check ## All tests but long soaks and end-to-end
 
 .PHONY: e2e
 e2e: setup ## End-to-end tests: operator, routers and engines on real clusters
-	$(BIN)/pytest -q e2e -x --durations=0 --junit-xml=build/e2e.xml
+	@mkdir -p build
+	$(BIN)/pytest -q e2e --durations=0 --junit-xml=build/e2e.xml
+
+.PHONY: failed
+failed: ## Run only the tests that failed last time
+	$(BIN)/pytest -q --last-failed --last-failed-no-failures=none tests e2e
 
 .PHONY: demo
 demo: venv ## The main job on two local clusters; DEMO_KEEP=1 leaves them running
