@@ -95,5 +95,4 @@ async def test_an_object_of_an_earlier_uid_is_taken_up_again() -> None:
 async def test_what_belongs_to_somebody_else_is_read_as_nothing() -> None:
     foreign = child(annotations={})
     for held, found in ((child(), child()), (foreign, None), (None, None)):
-        applier = Applier(Server(held), OWNER)  # type: ignore[arg-type]
-        assert await applier.read_ours(CONFIGMAPS, "c", namespace="pods") == found
+        assert await applier(Server(held)).read_ours(CONFIGMAPS, "c", namespace="pods") == found

@@ -20,7 +20,6 @@ from prfaas.kube.errors import (
 from prfaas.kube.resources import (
     CONFIGMAPS,
     CRDS,
-    ENDPOINTSLICES,
     EVENTS,
     LEASES,
     NAMESPACES,
@@ -58,7 +57,6 @@ def configmap(name: str, namespace: str, **data: str) -> Obj:
         ROLES,
         ROLEBINDINGS,
         SERVICEACCOUNTS,
-        ENDPOINTSLICES,
         CRDS,
     ],
     ids=lambda r: r.plural,

@@ -16,7 +16,7 @@ from prfaas.kube.errors import (
     Unreachable,
     error_from_response,
 )
-from prfaas.kube.resources import CONFIGMAPS, NODES, PODS, find_resource, key_of, split_key
+from prfaas.kube.resources import NODES, PODS, key_of
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,9 @@ def test_no_answer_is_an_error_of_the_same_family() -> None:
 def test_keys_name_objects_with_and_without_a_namespace() -> None:
     assert key_of({"metadata": {"name": "a", "namespace": "n"}}) == "n/a"
     assert key_of({"metadata": {"name": "a"}}) == "a"
-    assert split_key("n/a") == ("n", "a")
-    assert split_key("a") == (None, "a")
 
 
 def test_paths_follow_the_api_conventions() -> None:
     assert PODS.path() == "/api/v1/pods"
     assert PODS.path(namespace="n", name="p", subresource="status") == "/api/v1/namespaces/n/pods/p/status"
     assert NODES.path(namespace="ignored", name="x") == "/api/v1/nodes/x"
-    assert find_resource("v1", "ConfigMap", [PODS, CONFIGMAPS]) is CONFIGMAPS
-    assert find_resource("v2", "ConfigMap", [PODS, CONFIGMAPS]) is None

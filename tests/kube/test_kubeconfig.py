@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from prfaas.kube.connection import KubeconfigInvalid, in_cluster_connection
-from prfaas.kube.kubeconfig import connection_of, default_kubeconfig, load_kubeconfig, parse_kubeconfig
+from prfaas.kube.kubeconfig import connection_of, load_kubeconfig, parse_kubeconfig
 
 PEM = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
@@ -125,18 +125,6 @@ def test_outside_a_pod_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(KubeconfigInvalid, match="name a kubeconfig"):
         in_cluster_connection()
-
-
-def test_the_kubeconfig_variable_comes_before_the_home_directory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    named = tmp_path / "named"
-    named.write_text("x")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'missing'}:{named}")
-    assert default_kubeconfig() == named
-    monkeypatch.setenv("KUBECONFIG", "")
-    assert default_kubeconfig() is None
 
 
 def test_a_plain_kubeconfig_does_not_import_the_kubernetes_library() -> None:

@@ -23,7 +23,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from prfaas.api.constraints import ListMap, add_rules, cel
-from prfaas.api.fields import Name, ObjectName, SecretKey, Time
+from prfaas.api.fields import Name, ObjectName, Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,6 @@ class SecretRef(ApiModel):
 
     name: ObjectName
     """Name of the Secret."""
-
-
-class SecretKeyRef(ApiModel):
-    """Reference to one key of a Secret in the same namespace."""
-
-    name: ObjectName
-    """Name of the Secret, in the same namespace."""
-    key: SecretKey
-    """Key whose value is read."""
 
 
 ConditionStatus = Literal["True", "False", "Unknown"]

@@ -4,10 +4,7 @@ Shape follows kstatus: Reconciling and Stalled exist only while true, all others
 reason is never renamed within a served version; the API reference is generated from the sentences below.
 """
 
-from collections.abc import Iterable
 from enum import StrEnum
-
-from prfaas.api.base import Condition, ConditionStatus
 
 
 class _Documented(StrEnum):
@@ -151,35 +148,3 @@ BY_KIND: dict[str, tuple[ConditionType, ...]] = {
     ),
 }
 """Types of each kind, besides Ready, Reconciling and Stalled, which all have."""
-
-
-def condition(
-    type_: ConditionType, status: bool | None, reason: Reason, message: str = "", *, generation: int, now: str
-) -> Condition:
-    """A condition; `status` None is Unknown, `now` the RFC 3339 time of the observation."""
-    word: ConditionStatus = "Unknown" if status is None else "True" if status else "False"
-    return Condition(
-        type=type_.value,
-        status=word,
-        reason=reason.value,
-        message=message[:2048],
-        observed_generation=generation,
-        last_transition_time=now,
-    )
-
-
-def merge(old: Iterable[Condition], new: Iterable[Condition]) -> tuple[Condition, ...]:
-    """`new`, sorted by type, each with the transition time of the old one where its status has not changed.
-
-    Transient conditions that are not True are left out, so callers may always pass them.
-    """
-    before = {c.type: c for c in old}
-    kept = []
-    for current in sorted(new, key=lambda c: c.type):
-        if current.type in TRANSIENT and current.status != "True":
-            continue
-        same = before.get(current.type)
-        if same is not None and same.status == current.status:
-            current = current.model_copy(update={"last_transition_time": same.last_transition_time})
-        kept.append(current)
-    return tuple(kept)

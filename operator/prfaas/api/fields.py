@@ -220,9 +220,6 @@ SecretKey = Annotated[
     Spelled(r"^[-._a-zA-Z0-9]+$", "A Secret's key has letters, digits, '-', '_' and '.' only."),
 ]
 
-Text = Annotated[str, Field(max_length=1024)]
-"""Prose of status."""
-
 Time = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
 """RFC 3339, as Kubernetes writes it."""
 

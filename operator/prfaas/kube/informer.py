@@ -56,7 +56,7 @@ class Informer:
         page: int = PAGE,
         retry_cap_seconds: float = RETRY_CAP_SECONDS,
     ) -> None:
-        """`on_health` is called when `healthy` changes; like handlers, synchronous and quick."""
+        """`on_health` is called when `healthy` changes; like `on_change`, synchronous and quick."""
         self.resource = resource
         self.store = Store(indexes)
         self.synced = asyncio.Event()
@@ -69,7 +69,7 @@ class Informer:
         self._client = client
         self._namespace = namespace
         self._labels, self._fields = label_selector, field_selector
-        self._handlers: list[Handler] = [on_change] if on_change else []
+        self._on_change = on_change
         self._on_health, self._was_healthy = on_health, False
         self._transform = transform
         self._page = page
@@ -78,12 +78,6 @@ class Informer:
         self._failures = 0
         self._nudged = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
-
-    def add_handler(self, handler: Handler) -> None:
-        """Add a handler; it is first called with ADDED for everything already known."""
-        self._handlers.append(handler)
-        for obj in list(self.store.values()):
-            _call(handler, "ADDED", None, obj)
 
     def start(self) -> None:
         """Run in a task of its own until `stop`."""
@@ -143,7 +137,7 @@ class Informer:
         self._nudged.set()
 
     def learn(self, obj: Obj) -> None:
-        """Take in the answer to one of our own writes at once, without telling handlers.
+        """Take in the answer to one of our own writes at once, without telling the handler.
 
         The watch's echo of it is no news then. `obj` must be one that the selectors match. An answer that the
         watch has overtaken teaches nothing: what the watch has passed and not kept is gone again.
@@ -252,12 +246,8 @@ class Informer:
             self._emit("DELETED", final or old, None)
 
     def _emit(self, change: Change, old: Obj | None, new: Obj | None) -> None:
-        for handler in self._handlers:
-            _call(handler, change, old, new)
-
-
-def _call(handler: Handler, change: Change, old: Obj | None, new: Obj | None) -> None:
-    try:
-        handler(change, old, new)
-    except Exception:
-        _log.exception("a handler of %s failed", change)
+        try:
+            if self._on_change is not None:
+                self._on_change(change, old, new)
+        except Exception:
+            _log.exception("the handler of %s %s failed", self.resource.plural, change)

@@ -7,7 +7,6 @@ theirs.
 
 import base64
 import binascii
-import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,13 +16,6 @@ import yaml
 from prfaas.kube.connection import Connection, ExecPlugin, KubeconfigInvalid
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def default_kubeconfig() -> Path | None:
-    """The first existing file of $KUBECONFIG, else ~/.kube/config if there is one."""
-    named = [Path(p) for p in os.environ.get("KUBECONFIG", "").split(os.pathsep) if p]
-    candidates = named or [Path.home() / ".kube" / "config"]
-    return next((p for p in candidates if p.is_file()), None)
 
 
 def load_kubeconfig(source: Path | str | dict[str, Any], *, context: str | None = None) -> Connection:

@@ -4,7 +4,6 @@ Objects are plain dicts as the API server sends them. A `Resource` names a kind 
 not used: every kind we touch is known beforehand, and discovery costs round trips to every cluster.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +63,6 @@ SERVICEACCOUNTS = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 NODES = Resource("", "v1", "nodes", "Node", namespaced=False)
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 REPLICASETS = Resource("apps", "v1", "replicasets", "ReplicaSet")
-DEPLOYMENTS = Resource("apps", "v1", "deployments", "Deployment")
 EVENTS = Resource("events.k8s.io", "v1", "events", "Event")
 LEASES = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "roles", "Role")
@@ -74,7 +72,6 @@ CLUSTERROLEBINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
 )
 ENDPOINTSLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "EndpointSlice")
-PODDISRUPTIONBUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 CRDS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", namespaced=False
 )
@@ -94,14 +91,3 @@ def key_of(obj: Obj) -> str:
 def version_of(obj: Obj) -> int:
     """resourceVersion as a number; Kubernetes guarantees their order among objects of one kind."""
     return int(obj["metadata"]["resourceVersion"])
-
-
-def split_key(key: str) -> tuple[str | None, str]:
-    """Namespace (None for cluster-scoped objects) and name of a key made by `key_of`."""
-    namespace, slash, name = key.partition("/")
-    return (namespace, name) if slash else (None, namespace)
-
-
-def find_resource(api_version: str, kind: str, among: Iterable[Resource]) -> Resource | None:
-    """The resource of `among` with this apiVersion and kind."""
-    return next((r for r in among if r.kind == kind and r.api_version == api_version), None)

@@ -29,10 +29,6 @@ class Store(Mapping[str, Obj]):
         """Objects with this index value, ordered by key."""
         return [self._objects[key] for key in sorted(self._indexes[index].get(value, ()))]
 
-    def index_values(self, index: str) -> list[str]:
-        """All values of an index that some object has."""
-        return sorted(self._indexes[index])
-
     def put(self, key: str, obj: Obj) -> Obj | None:
         """Store an object; returns the one it replaces."""
         old = self._objects.get(key)
