@@ -25,6 +25,8 @@ from prfaas.telemetry import definitions as d
 
 SECRET_SECONDS = 15.0
 """How often the Secret is read again."""
+MAX_VERSION, MAX_SERVER = 64, 512
+"""Characters that the resource allows; what a cluster or a kubeconfig says may be longer."""
 
 _log = logging.getLogger(__name__)
 
@@ -192,9 +194,9 @@ def _facts(raw: Obj, state: ClusterState | None, pools: list[Key]) -> dict[str, 
     """What cannot be told now stays as it was: an identity that was recorded is compared with for ever."""
     before = raw.get("status") or {}
     told = {
-        "version": state.version if state else "",
+        "version": state.version[:MAX_VERSION] if state else "",
         "identity": state.identity if state else "",
-        "server": state.server if state else "",
+        "server": state.server[:MAX_SERVER] if state else "",
     }
     return {name: value or before.get(name) for name, value in told.items()} | {"pools": len(pools)}
 
