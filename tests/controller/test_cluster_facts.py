@@ -1,4 +1,4 @@
-"""What a member cluster says of itself is cut to what the resource takes, or its status could not be written."""
+"""What a member cluster says of itself is cut to what its status takes, or that could not be written."""
 
 from prfaas.api.membercluster import MemberClusterStatus
 from prfaas.controller.clusters import _facts
