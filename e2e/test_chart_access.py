@@ -1,4 +1,4 @@
-"""The rights that the chart and the manifest for member clusters grant are enough for all the operator does."""
+"""The rights that the chart and the manifest for member clusters grant are enough for the operator."""
 
 import base64
 import json
