@@ -1,7 +1,7 @@
 """The role loop: where it ends from every split, how quiet it is at constant load, and what old data do to
 it.
 
-Run: python -m benchmarks.policy.roles [seeds of the constant load]
+Run: python -m benchmarks.policy.roles [seeds of the constant load] [walks] [quiet] [old]
 """
 
 import sys
@@ -108,12 +108,13 @@ def old_data(seeds: int) -> list[dict[str, object]]:
     return rows
 
 
-def main(seeds: int) -> None:
-    """Run all three and write them."""
-    parts = {"walks": walks(), "quiet": quiet(seeds), "old data": old_data(2)}
-    text = "\n".join(f"{name}\n\n{markdown_table(rows)}" for name, rows in parts.items())
-    write("roles", parts, text)
+def main(seeds: int, parts: list[str]) -> None:
+    """Run the parts named and write each."""
+    for name in parts:
+        rows = {"walks": walks, "quiet": lambda: quiet(seeds), "old": lambda: old_data(2)}[name]()
+        write(f"roles-{name}", {"seeds": seeds if name == "quiet" else 1, "rows": rows}, markdown_table(rows))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    main(count, sys.argv[2:] or ["walks", "quiet", "old"])
