@@ -106,10 +106,14 @@ async def test_a_cluster_gone_for_good_makes_the_pool_wait_with_a_sentence_until
         annotate = {"metadata": {"annotations": {ANNOTATION_ABANDON: "true"}}}
         await scene.patch("PrfaasPool", PRFAAS_POOL, annotate)
         await scene.gone()
-        events = (await scene.hub.list(EVENTS, namespace=scene.namespace)).items
-        (abandoned,) = [e for e in events if e["reason"] == "Abandoned"]
-        assert f"Pod {PRFAAS_POOL}-0" in abandoned["note"]
-        scene.say(f"abandoned: {abandoned['note']}")
+
+        async def told() -> str:
+            events = (await scene.hub.list(EVENTS, namespace=scene.namespace)).items
+            return next((e["note"] for e in events if e["reason"] == "Abandoned"), "")
+
+        note = await eventually(told, 20, what="no event says what was abandoned")
+        assert f"Pod {PRFAAS_POOL}-0" in note
+        scene.say(f"abandoned: {note}")
     finally:
         await asyncio.to_thread(plane.start_api_server)
     # The sentence says how to clean up when the cluster turns up again.

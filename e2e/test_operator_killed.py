@@ -96,14 +96,14 @@ class Life:
         await eventually(same, 60, what=f"{name} ended otherwise")
 
     async def _still(self) -> Picture:
-        """The picture when it has not changed for three seconds and every instance serves."""
+        """The picture when it has not changed for three seconds, all serve and are listed."""
         last, since = await picture(self.scene, POOLS), time.monotonic()
         while time.monotonic() - since < 3:
             await asyncio.sleep(0.5)
             now = await picture(self.scene, POOLS)
-            if now != last or not all(
-                serving for pool in POOLS for *_, serving in now[f"instances of {pool}"]
-            ):
+            serve = all(serving for pool in POOLS for *_, serving in now[f"instances of {pool}"])
+            listed = all(now[f"tables of {pool}"]["ids"] for pool in POOLS)
+            if now != last or not (serve and listed):
                 last, since = now, time.monotonic()
         return last
 

@@ -21,6 +21,9 @@ from localclusters.keys import HOST, USERS, make_keys, write_kubeconfig
 from localclusters.processes import Process, spawn, stop
 from localclusters.toolchain import CONTROL_PLANE, control_plane_directory
 
+CONTROLLERS = ("kube-controller-manager", "kube-scheduler")
+"""What ends by itself in a long outage of the API server and is started again."""
+
 
 class ControlPlaneError(RuntimeError):
     """A control plane could not be started or stopped."""
@@ -119,10 +122,20 @@ class ControlPlane:
             stop([self.processes["kube-apiserver"]])
 
     def start_api_server(self) -> None:
-        """Bring the API server back at its old address."""
+        """Bring the API server back at its old address, and the controllers anew.
+
+        In a cluster they hold leases, end when they cannot renew them (kube-controller-manager's
+        leaderElection.renewDeadline, 10 s), and are started again. One that merely went on would take every
+        node for silent.
+        """
         with self._lock():
+            processes = self.processes
+            stop([processes[name] for name in CONTROLLERS if name in processes])
+            self._save(processes=[asdict(p) for p in processes.values() if p.name not in CONTROLLERS])
+            self._save(processes=[asdict(p) for name, p in processes.items() if name not in CONTROLLERS])
             self._spawn("kube-apiserver", self._api_server_arguments())
             self._wait("/readyz")
+            self._spawn_controllers()
 
     def get(self, path: str) -> tuple[int, bytes]:
         """GET a path of the API server as administrator: status and body. Raises OSError when it is away."""
@@ -162,14 +175,15 @@ class ControlPlane:
         self._spawn("etcd", arguments.etcd(data=data, keys=self._keys, ports=ports))
         self._spawn("kube-apiserver", self._api_server_arguments())
         self._wait("/readyz")
-        self._spawn(
-            "kube-controller-manager",
-            arguments.controller_manager(keys=self._keys, options=self.options),
-        )
-        self._spawn("kube-scheduler", arguments.scheduler(keys=self._keys, options=self.options))
+        self._spawn_controllers()
         # The controllers are at work once the default service account is there.
         self._wait("/api/v1/namespaces/default/serviceaccounts/default")
         self._save(usable_seconds=round(time.monotonic() - began, 2))
+
+    def _spawn_controllers(self) -> None:
+        manager = arguments.controller_manager(keys=self._keys, options=self.options)
+        self._spawn("kube-controller-manager", manager)
+        self._spawn("kube-scheduler", arguments.scheduler(keys=self._keys, options=self.options))
 
     def _api_server_arguments(self) -> list[str]:
         return arguments.api_server(
