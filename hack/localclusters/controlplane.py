@@ -131,7 +131,6 @@ class ControlPlane:
         with self._lock():
             processes = self.processes
             stop([processes[name] for name in CONTROLLERS if name in processes])
-            self._save(processes=[asdict(p) for p in processes.values() if p.name not in CONTROLLERS])
             self._save(processes=[asdict(p) for name, p in processes.items() if name not in CONTROLLERS])
             self._spawn("kube-apiserver", self._api_server_arguments())
             self._wait("/readyz")
