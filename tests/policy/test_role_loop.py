@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import msgspec
 import pytest
 
 from prfaas.model import paper
@@ -118,14 +119,33 @@ def test_a_gain_that_the_conversion_would_eat_is_left() -> None:
     assert last(dear, prefill=1, backlog=30.0).reason is RoleReason.WOULD_NOT_PAY
 
 
-def test_undoing_takes_more_than_doing() -> None:
+def later(subject: RoleLoop, start: float, **changes: object) -> list[str | None]:
+    """Decisions of twelve minutes from `start`."""
+    return [
+        subject.step(seen(start + s, prefill=1, backlog=30.0, **changes)).convert  # type: ignore[arg-type]
+        for s in range(0, 720, 10)
+    ]
+
+
+def test_undoing_under_the_same_load_takes_hours() -> None:
     subject = loop()
     assert last(subject, prefill=6, backlog=0.1, waiting=5.0, busy=1.0).convert == "ToDecode"
-    undone = subject.step(seen(1500.0, prefill=1, backlog=30.0))
-    again = [subject.step(seen(1500.0 + s, prefill=1, backlog=30.0)).convert for s in range(10, 700, 10)]
-    assert undone.convert is None
-    assert "ToPrefill" in again
-    assert again.index("ToPrefill") > 30
+    assert "ToPrefill" not in later(subject, 1500.0)
+    assert "ToPrefill" in later(subject, 9 * 3600.0)
+
+
+def test_under_another_load_the_last_conversion_does_not_bind() -> None:
+    subject = loop()
+    assert last(subject, prefill=6, backlog=0.1, waiting=5.0, busy=1.0).convert == "ToDecode"
+    assert "ToPrefill" in later(subject, 1500.0, rate=3.0)
+
+
+def test_a_load_known_for_a_moment_only_is_not_acted_on() -> None:
+    subject = loop()
+    young = Traffic(2.6, paper.LENGTHS, 1024.0, 200)
+    for now in range(0, 300, 10):
+        observation = msgspec.structs.replace(seen(float(now), prefill=1, backlog=30.0), traffic=young)
+        assert subject.step(observation).convert is None
 
 
 def test_every_split_walks_to_the_best_one_without_overshoot() -> None:

@@ -25,6 +25,10 @@ Direction = Literal["ToPrefill", "ToDecode"]
 ROLE_WINDOW = 6000
 """Requests over which the role loop's traffic should be estimated: it acts in minutes and must not act on
 noise."""
+_SETTLED_REQUESTS, _SETTLED_SECONDS = 1000, 1200.0
+"""Traffic is known well enough after so many requests or so long, counted from the last change."""
+_OTHER_LOAD = 0.10
+"""Rate, lengths or outputs that differ by this share are another load."""
 _JUDGE_SECONDS = 60.0
 """The model is asked at most this often."""
 
@@ -95,7 +99,9 @@ class RoleSettings:
     tolerance: float = 0.08
     """Least gain as a share of the predicted TTFT, at the measured rate and at its upper bound."""
     reversal: float = 3.0
-    """Undoing the last conversion takes this many times the gain and the cool-down."""
+    """Undoing the last conversion under the same load takes this many times the gain,"""
+    reversal_seconds: float = 8 * 3600.0
+    """and this long."""
     horizon_seconds: float = 1800.0
     confirm_seconds: float = 60.0
     drain_seconds: float = 60.0
@@ -114,6 +120,7 @@ class RoleLoop:
         self._settings = settings
         self._last_conversion = -inf
         self._last_direction: Direction | None = None
+        self._load = (0.0, 0.0, 0.0)
         self._judged_at = -inf
         self._last = RoleDecision(None, RoleReason.BALANCED)
         self._confirmed_since: dict[Direction, float] = {}
@@ -132,6 +139,8 @@ class RoleLoop:
             return RoleDecision(None, RoleReason.INPUTS_MISSING)
         if seen.now - self._last_conversion < self._settings.cooldown_seconds:
             return RoleDecision(None, RoleReason.COOLING_DOWN)
+        if not _settled(seen.traffic):
+            return RoleDecision(None, RoleReason.INPUTS_MISSING)
         if not evidence:
             return RoleDecision(None, RoleReason.NOT_CONFIRMED)
         if seen.now - self._judged_at < _JUDGE_SECONDS:
@@ -141,6 +150,11 @@ class RoleLoop:
             self._last = self._judge(seen, direction)
             if self._last.convert is not None:
                 self._last_conversion, self._last_direction = seen.now, direction
+                self._load = (
+                    seen.traffic.rate,
+                    seen.traffic.lengths.mean(),
+                    seen.traffic.output_tokens or 0.0,
+                )
                 self._confirmed_since.clear()
                 decision, self._last = self._last, RoleDecision(None, RoleReason.COOLING_DOWN)
                 return decision
@@ -178,8 +192,8 @@ class RoleLoop:
         if not self._allowed(prefill, decode):
             return RoleDecision(None, RoleReason.BALANCED)
         least = settings.tolerance
-        if self._last_direction not in (None, direction):
-            if seen.now - self._last_conversion < settings.reversal * settings.cooldown_seconds:
+        if self._last_direction not in (None, direction) and not self._other_load(seen):
+            if seen.now - self._last_conversion < settings.reversal_seconds:
                 return RoleDecision(None, RoleReason.COOLING_DOWN)
             least *= settings.reversal
         now = self.expected_seconds(seen, prefill=seen.prefill_ready, decode=seen.decode_ready)
@@ -205,6 +219,12 @@ class RoleLoop:
         high = seen.traffic.rate * (1 + 2 / sqrt(max(1, seen.traffic.requests)))
         now = self.expected_seconds(seen, prefill=seen.prefill_ready, decode=seen.decode_ready, rate=high)
         return self.expected_seconds(seen, prefill=prefill, decode=decode, rate=high) <= now * (1 - least)
+
+    def _other_load(self, seen: RoleObservation) -> bool:
+        """Whether the traffic is another one than at the last conversion."""
+        assert seen.traffic is not None
+        now = (seen.traffic.rate, seen.traffic.lengths.mean(), seen.traffic.output_tokens or 0.0)
+        return any(abs(a - b) > _OTHER_LOAD * max(a, b) for a, b in zip(now, self._load, strict=True))
 
     def _allowed(self, prefill: int, decode: int) -> bool:
         s = self._settings
@@ -279,3 +299,7 @@ class RoleLoop:
             for r in self._deployment.remotes
         ]
         return self._deployment.with_remotes(*remotes).with_lengths(seen.traffic.lengths)
+
+
+def _settled(traffic: Traffic) -> bool:
+    return traffic.requests >= _SETTLED_REQUESTS or traffic.requests >= traffic.rate * _SETTLED_SECONDS
