@@ -19,7 +19,7 @@ from localworld.manifests import Document
 from prfaas.api import meta
 from prfaas.kube.client import ApiClient
 from prfaas.kube.errors import ApiError, Conflict, NotFound
-from prfaas.kube.resources import CONFIGMAPS, NAMESPACES, PODS, SECRETS
+from prfaas.kube.resources import CONFIGMAPS, NAMESPACES, PODS, SECRETS, SERVICEACCOUNTS
 
 MANAGER = "e2e"
 
@@ -49,7 +49,15 @@ class Scene:
         scene = cls(places, namespace, directory, hub, clients, [], time.monotonic())
         for place in places.distinct.values():
             await scene._client(place).create(NAMESPACES, {"metadata": {"name": namespace}})
+        await eventually(scene._furnished, 30, what="controllers do not furnish the namespace")
         return scene
+
+    async def _furnished(self) -> bool:
+        """Whether what every namespace has is there, so that nobody takes it for a leftover."""
+        for client in self.clients.values():
+            await client.get(SERVICEACCOUNTS, "default", namespace=self.namespace)
+            await client.get(CONFIGMAPS, "kube-root-ca.crt", namespace=self.namespace)
+        return True
 
     def say(self, text: str) -> None:
         """Progress, for whoever runs pytest with -s and for the report of a failed test."""
